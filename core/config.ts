@@ -1,0 +1,170 @@
+/**
+ * The settings of a queue: from its options first, then the environment, then the defaults of the original.
+ *
+ * @module
+ */
+import process from "node:process";
+import { DEFAULT_BACKOFF } from "./backoff.ts";
+import { type Duration, toMilliseconds } from "./duration.ts";
+import { QueueError } from "./errors.ts";
+
+/** The environment variables that the queue reads: all of `process.env` that it may see. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The settings that can be given as options; each one left out is read from the environment. */
+export interface SettingOptions {
+  /** Which store: `QUEUE_CONNECTION`, by default `"database"`. */
+  connection?: string;
+  /** Attempts in total: `QUEUE_TRIES`, by default 3. 0 counts as 1, as in the original. */
+  tries?: number;
+  /**
+   * How long a reservation lasts unless it is renewed: `QUEUE_RETRY_AFTER` in seconds, by default 90. A worker renews
+   * it at a third of that while the handler runs; after a crash the job runs again once it has passed.
+   */
+  retryAfter?: Duration;
+  /** How many jobs `start()` runs at a time: `QUEUE_WORKERS`, by default 1, or 0 when `APP_ENV=production`. */
+  workers?: number;
+  /** How long to wait before the second, third and later attempts. Default: 10, 60, 300 s. */
+  backoff?: Duration | readonly Duration[];
+  /** How long one attempt may take. Default: no limit. */
+  timeout?: Duration;
+  /** The largest payload in bytes of UTF-8: `QUEUE_MAX_PAYLOAD`, by default 1,048,576 (1 MiB). */
+  maxPayload?: number;
+  /**
+   * What an accepted job survives: `QUEUE_SYNCHRONOUS`, by default `"normal"`, a crash of the process; `"full"`, a
+   * power cut too, at one disk flush a transaction.
+   */
+  synchronous?: string;
+}
+
+/** The settings in force. Durations are milliseconds. */
+export interface Settings {
+  readonly connection: "database";
+  readonly database: string;
+  readonly tries: number;
+  readonly retryAfter: number;
+  readonly workers: number;
+  readonly backoff: readonly number[];
+  readonly timeout: number | null;
+  readonly maxPayload: number;
+  readonly synchronous: "normal" | "full";
+}
+
+/** Where jobs are stored unless `DB_DATABASE` says otherwise. */
+const DEFAULT_DATABASE = "storage/database.sqlite";
+
+/**
+ * Reads the settings.
+ *
+ * @throws {QueueError} `CONFIG`, naming the setting, what it was and what is expected.
+ */
+export function readSettings(options: SettingOptions, env: Environment): Settings {
+  return {
+    connection: oneOf("QUEUE_CONNECTION", options.connection ?? env.QUEUE_CONNECTION, ["database"]),
+    database: env.DB_DATABASE || DEFAULT_DATABASE,
+    tries: Math.max(1, wholeNumber("QUEUE_TRIES", options.tries ?? env.QUEUE_TRIES, 3, 0)),
+    retryAfter: options.retryAfter === undefined
+      ? wholeNumber("QUEUE_RETRY_AFTER", env.QUEUE_RETRY_AFTER, 90, 1) * 1000
+      : atLeastOne(toMilliseconds(options.retryAfter, "retryAfter"), "retryAfter"),
+    workers: wholeNumber("QUEUE_WORKERS", options.workers ?? env.QUEUE_WORKERS, isProduction(env) ? 0 : 1, 0),
+    backoff: options.backoff === undefined ? DEFAULT_BACKOFF : toBackoff(options.backoff, "backoff"),
+    timeout: options.timeout === undefined
+      ? null
+      : atLeastOne(toMilliseconds(options.timeout, "timeout"), "timeout"),
+    maxPayload: wholeNumber("QUEUE_MAX_PAYLOAD", options.maxPayload ?? env.QUEUE_MAX_PAYLOAD, 1_048_576, 1),
+    synchronous: oneOf("QUEUE_SYNCHRONOUS", options.synchronous ?? env.QUEUE_SYNCHRONOUS, ["normal", "full"]),
+  };
+}
+
+/** Whether `APP_ENV` is `production`. */
+export function isProduction(env: Environment): boolean {
+  return env.APP_ENV === "production";
+}
+
+/** The variables that the queue reads. A new setting is added here, or it stays unread. */
+const VARIABLES = [
+  "APP_ENV",
+  "DB_DATABASE",
+  "QUEUE_CONNECTION",
+  "QUEUE_JOBS",
+  "QUEUE_MAX_PAYLOAD",
+  "QUEUE_RETRY_AFTER",
+  "QUEUE_SYNCHRONOUS",
+  "QUEUE_TRIES",
+  "QUEUE_WORKERS",
+] as const;
+
+/** The queue's variables of this process. One that Deno gives no permission for counts as not set. */
+export function processEnvironment(): Environment {
+  const env: Record<string, string | undefined> = {};
+  for (const name of VARIABLES) {
+    try {
+      env[name] = process.env[name];
+    } catch {
+      // Deno throws NotCapable without --allow-env for this name: the default holds then.
+    }
+  }
+  return env;
+}
+
+/**
+ * The waits between attempts, in milliseconds.
+ *
+ * @throws {QueueError} `CONFIG` for an empty list or an entry that is no duration.
+ */
+export function toBackoff(backoff: Duration | readonly Duration[], setting: string): readonly number[] {
+  const waits = Array.isArray(backoff) ? backoff as readonly Duration[] : [backoff as Duration];
+  if (waits.length === 0) {
+    throw new QueueError(
+      "CONFIG",
+      `${setting}=[]: expected at least one duration, such as [{ seconds: 10 }]`,
+    );
+  }
+  return waits.map((wait) => toMilliseconds(wait, setting));
+}
+
+/**
+ * A duration that must pass.
+ *
+ * @throws {QueueError} `CONFIG` for less than a millisecond.
+ */
+export function atLeastOne(milliseconds: number, setting: string): number {
+  if (milliseconds < 1) {
+    throw new QueueError("CONFIG", `${setting}=${milliseconds}: expected at least 1 millisecond`);
+  }
+  return milliseconds;
+}
+
+/**
+ * A whole number from an option or a variable; an empty variable counts as not set.
+ *
+ * @throws {QueueError} `CONFIG` when it is none, or below `least`.
+ */
+export function wholeNumber(
+  setting: string,
+  value: number | string | undefined,
+  fallback: number,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (value === undefined || value === "") return fallback;
+  const number = typeof value === "string" && !/^[+-]?\d+$/.test(value.trim()) ? NaN : Number(value);
+  if (!Number.isSafeInteger(number) || number < least || number > most) {
+    const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`;
+    throw new QueueError("CONFIG", `${setting}=${JSON.stringify(value)}: expected a whole number, ${range}`);
+  }
+  return number;
+}
+
+function oneOf<const Choice extends string>(
+  setting: string,
+  value: string | undefined,
+  choices: readonly Choice[],
+): Choice {
+  if (value === undefined || value === "") return choices[0];
+  const found = choices.find((choice) => choice === value);
+  if (found === undefined) {
+    throw new QueueError("CONFIG", `${setting}=${JSON.stringify(value)}: expected ${choices.join(" or ")}`);
+  }
+  return found;
+}

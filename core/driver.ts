@@ -1,0 +1,182 @@
+/**
+ * The contract between the queue and a store: all that the author of a driver reads.
+ *
+ * A driver keeps jobs in the four states of ARCHITECTURE.md and moves them between those, each move atomic. It reads
+ * no clock: every `now` and `dueAt` is epoch milliseconds, passed in. It never calls a handler, never retries a job
+ * by itself and holds no settings of the queue. `tests/conformance.ts` runs every method against it.
+ *
+ * @module
+ */
+
+/** A job to be stored. */
+export interface NewJob {
+  /** The name of its job type: not empty, no line break. */
+  readonly name: string;
+  /** The text that its handler gets, byte for byte. */
+  readonly payload: string;
+  /** The queue that it goes to. */
+  readonly queue: string;
+  /** Higher is reserved first within a queue. */
+  readonly priority: number;
+  /** Not to be reserved before this, in epoch milliseconds. */
+  readonly dueAt: number;
+}
+
+/** A job that a worker holds. Its `token` is new with every reservation: it tells a settlement from a stale one. */
+export interface Reservation {
+  /** The job. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+  /** The stored text. */
+  readonly payload: string;
+  /** Which attempt this is, counted when it was reserved: 1 on the first. */
+  readonly attempt: number;
+  /** The queue that it came from, and goes back to. */
+  readonly queue: string;
+  /** Its priority, kept through retries. */
+  readonly priority: number;
+  /** Proves that the holder still holds it. */
+  readonly token: string;
+}
+
+/** What a worker asks for. */
+export interface ReserveRequest {
+  /** The queues to look at, in this order: the next one only after those before it gave less than was asked for. */
+  readonly queues: readonly QueueShare[];
+  /** How many jobs at most. */
+  readonly limit: number;
+  /** How many more, beyond `limit`, of jobs that never ran: they wait in the worker for a free slot. */
+  readonly prefetch: number;
+  /** The present, in epoch milliseconds. */
+  readonly now: number;
+  /** A reservation at least this old, in milliseconds, is abandoned: its job is ready again. */
+  readonly retryAfter: number;
+}
+
+/** A queue, and how many jobs to take from it at most. One queue may stand in a request twice. */
+export interface QueueShare {
+  /** The queue's name. */
+  readonly queue: string;
+  /** How many jobs at most. */
+  readonly limit: number;
+}
+
+/** What a worker got. */
+export interface Reserved {
+  /** The jobs, in the order in which they should run. */
+  readonly jobs: readonly Reservation[];
+  /** When the next delayed job of these queues is due, in epoch milliseconds; `null` when there is none, or unknown. */
+  readonly nextDue: number | null;
+}
+
+/** How to give back a job that is to run again. */
+export interface Release {
+  /** Not to be reserved before this, in epoch milliseconds; `null` leaves it as it was, so that the job keeps its place. */
+  readonly dueAt: number | null;
+  /** Whether the attempt stays counted; `false` where the handler never ran. */
+  readonly counted: boolean;
+}
+
+/** Why a job ended in `failed_jobs`. */
+export interface Failure {
+  /** The last error, in one line or more. */
+  readonly error: string;
+  /** Its stack, where it has one. */
+  readonly stack: string | null;
+  /** When, in epoch milliseconds. */
+  readonly failedAt: number;
+}
+
+/** A job in `failed_jobs`. */
+export interface FailedJob {
+  /** What `retry` and `forget` take. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+  /** The stored text. */
+  readonly payload: string;
+  /** The queue that a retry puts it back on. */
+  readonly queue: string;
+  /** The priority that a retry gives it. */
+  readonly priority: number;
+  /** How many attempts it had; `null` where another program failed it. */
+  readonly attempts: number | null;
+  /** The last error. */
+  readonly error: string;
+  /** Its stack, where it has one. */
+  readonly stack: string | null;
+  /** When it failed, in epoch milliseconds, to the second. */
+  readonly failedAt: number;
+}
+
+/** A failed job that was moved or deleted. */
+export interface Moved {
+  /** Its id in `failed_jobs`. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+}
+
+/** Which failed jobs: those named, or a page of all of them in the order of their ids. */
+export type FailedSelection =
+  | { readonly ids: readonly string[] }
+  | {
+    /** Only ids after this one; `null` from the start. */
+    readonly after: string | null;
+    /** How many at most. */
+    readonly limit: number;
+  };
+
+/** How many jobs of one queue are in each state. */
+export interface QueueCounts {
+  /** The queue's name. */
+  readonly queue: string;
+  /** Due, and waiting for a worker. Expired reservations count here: the next worker takes them. */
+  readonly ready: number;
+  /** Not due yet: dispatched for later, or waiting for a retry. */
+  readonly delayed: number;
+  /** Held by a worker. */
+  readonly reserved: number;
+  /** Ended in `failed_jobs`. */
+  readonly failed: number;
+  /** Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready. */
+  readonly oldest: number | null;
+}
+
+/**
+ * A store of jobs. Every method rejects with a `QueueError` when the store fails (`DB`, `REDIS`) or the
+ * driver was closed (`CLOSED`), and then nothing was changed, save where a message says "may have been stored".
+ */
+export interface Driver {
+  /** Connects and makes what is missing, once; any other method does so by itself. */
+  open(): Promise<void>;
+  /** The app's database, for `job.db`; only after `open`. */
+  readonly database: unknown;
+  /** Stores jobs, all or none, and returns their ids in the same order once they are durable. */
+  push(jobs: readonly NewJob[], now: number): Promise<string[]>;
+  /** Takes due jobs (and expired ones), counts their attempt, and holds them under a new token. */
+  reserve(request: ReserveRequest): Promise<Reserved>;
+  /** Renews what is still held, as if reserved at `now`, and returns those (the same objects) that no longer are. */
+  extend(held: readonly Reservation[], now: number): Promise<Reservation[]>;
+  /** Forgets a job that is done; `false`, and nothing changed, where it is no longer held. */
+  complete(held: Reservation): Promise<boolean>;
+  /** Gives a job back, to run again; `false`, and nothing changed, where it is no longer held. */
+  release(held: Reservation, how: Release): Promise<boolean>;
+  /** Moves a job to `failed_jobs` in one step; `false`, and nothing changed, where it is no longer held. */
+  fail(held: Reservation, why: Failure): Promise<boolean>;
+  /** Calls `wake`, from any process on this store, soon after jobs were stored; returns what stops that. A hint, not a promise: workers poll besides. */
+  listen(wake: () => void): () => void;
+  /** The queues that have jobs to be reserved now or later, in any order. */
+  queues(): Promise<string[]>;
+  /** How many jobs each queue has in each state; queues without any are left out. */
+  counts(now: number, retryAfter: number): Promise<QueueCounts[]>;
+  /** Failed jobs in the order of their ids. */
+  failed(selection: FailedSelection): Promise<FailedJob[]>;
+  /** Puts failed jobs back with no attempts counted, each in one step, and returns those that were there. */
+  retry(selection: FailedSelection, now: number): Promise<Moved[]>;
+  /** Deletes failed jobs and returns those that were there. */
+  forget(selection: FailedSelection): Promise<Moved[]>;
+  /** Finishes what is under way and lets go of what the driver opened itself. */
+  close(): Promise<void>;
+}

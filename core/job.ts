@@ -1,0 +1,107 @@
+/**
+ * What an app's author writes against: the job that a handler sees, and how a job type is described.
+ *
+ * @module
+ */
+import type { Duration } from "./duration.ts";
+
+/** The part of an app's SQLite connection that every supported library has; see {@linkcode Job.db}. */
+export interface Database {
+  /** Runs SQL text that returns nothing. */
+  exec(sql: string): unknown;
+  /** Compiles one statement. */
+  prepare(sql: string): {
+    /** Runs it for its effect. */
+    run(...parameters: unknown[]): unknown;
+    /** Runs it and returns the first row, or `undefined` (`null` in `bun:sqlite`). */
+    get(...parameters: unknown[]): unknown;
+    /** Runs it and returns every row. */
+    all(...parameters: unknown[]): unknown[];
+  };
+}
+
+/**
+ * One attempt at a job, as its handler sees it.
+ *
+ * @typeParam Data What {@linkcode Job.data} holds.
+ * @typeParam Db The app's own connection type, where it brought one.
+ */
+export interface Job<Data = unknown, Db = Database> {
+  /** What `dispatch` returned. */
+  readonly id: string;
+  /** The name it was dispatched under. */
+  readonly name: string;
+  /** The stored text: the string that was dispatched, or the JSON of anything else. */
+  readonly payload: string;
+  /** The payload, parsed. A payload that is no JSON is its own text. */
+  readonly data: Data;
+  /** 1 on the first run, 2 on the first retry, and so on. */
+  readonly attempt: number;
+  /** How many attempts the job gets in total. */
+  readonly tries: number;
+  /** The queue that it was dispatched to. */
+  readonly queue: string;
+  /** Its priority; higher runs first. */
+  readonly priority: number;
+  /**
+   * Aborted when the attempt should end early: its `timeout` passed, its lease was lost, or the worker must stop at
+   * once. The reason is a `QueueError` whose code says which.
+   */
+  readonly signal: AbortSignal;
+  /** The app's database: the connection that the queue was given, or the one that it opened. */
+  readonly db: Db;
+}
+
+/**
+ * Runs one attempt: returning (or resolving) means done, throwing (or rejecting) means that the attempt failed.
+ * Delivery is at least once, so a handler must bear being run again.
+ */
+// deno-lint-ignore no-explicit-any -- `any` lets a map hold handlers of different payloads
+export type Handler<Data = any, Db = any> = (job: Job<Data, Db>) => unknown;
+
+/** A job type with settings of its own; those left out are the queue's. */
+// deno-lint-ignore no-explicit-any -- as above
+export interface JobOptions<Data = any, Db = any> {
+  /** Runs it. Left out where jobs are only dispatched and another program has the handler. */
+  handle?: Handler<Data, Db>;
+  /** Attempts in total, at least 1. Default: the queue's `tries` (3). */
+  tries?: number;
+  /** How long to wait before the second, third and later attempts; the last entry repeats. Default: 10, 60, 300 s. */
+  backoff?: Duration | readonly Duration[];
+  /** How long one attempt may take before its signal is aborted and it counts as failed. Default: no limit. */
+  timeout?: Duration;
+  /** The queue that it is dispatched to. Default: `"default"`. */
+  queue?: string;
+  /** Higher runs first within a queue; a whole number from −100 to 100. Default: 0. */
+  priority?: number;
+}
+
+/** A job type: its handler, or its settings with the handler among them. */
+// deno-lint-ignore no-explicit-any -- as above
+export type JobDefinition<Data = any, Db = any> = Handler<Data, Db> | JobOptions<Data, Db>;
+
+/** The job types of an app, by name. */
+export type Jobs = Readonly<Record<string, JobDefinition>>;
+
+/** What the handler of a job type takes as `job.data`. */
+export type DataOf<Definition> = Definition extends (job: infer J) => unknown ? DataOfJob<J>
+  : Definition extends { handle: (job: infer J) => unknown } ? DataOfJob<J>
+  : unknown;
+
+type DataOfJob<J> = unknown extends J ? unknown : J extends { readonly data: infer Data } ? Data : unknown;
+
+/** How one dispatch differs from what its job type says. */
+export interface DispatchOptions {
+  /** Runs no sooner than this from now. Default: at once. */
+  delay?: Duration;
+  /** The queue that it goes to. Default: the job type's. */
+  queue?: string;
+  /** Its priority. Default: the job type's. */
+  priority?: number;
+}
+
+/** A job that was stored. */
+export interface Dispatched {
+  /** Names the job from now on, in the logs, on the command line and in `failed_jobs`. */
+  readonly id: string;
+}

@@ -1,0 +1,413 @@
+/**
+ * The queue, as an app sees it.
+ *
+ * @module
+ */
+import {
+  atLeastOne,
+  type Environment,
+  processEnvironment,
+  readSettings,
+  type SettingOptions,
+  type Settings,
+  wholeNumber,
+} from "./config.ts";
+import type { Driver, FailedJob, FailedSelection, Moved, NewJob, QueueCounts } from "./driver.ts";
+import { type Duration, toMilliseconds } from "./duration.ts";
+import { QueueError } from "./errors.ts";
+import type { DataOf, Dispatched, DispatchOptions, Jobs } from "./job.ts";
+import { consoleLog, type Log } from "./log.ts";
+import { encodePayload } from "./payload.ts";
+import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
+import { type QueueSelection, Shares } from "./shares.ts";
+import { runOnce, Worker, type WorkerParts, type WorkEvent } from "./worker.ts";
+
+/** What a {@linkcode Queue} is made of. All but `jobs` may be left out: the environment and the defaults fill in. */
+export interface QueueOptions<J extends Jobs = Jobs> extends SettingOptions {
+  /** The job types, by name. */
+  jobs: J;
+  /**
+   * Where jobs are stored: a path (its folder is made), `":memory:"`, or the app's own open connection of
+   * `node:sqlite`, `bun:sqlite`, `better-sqlite3` or `@db/sqlite`, which stays the app's to close. Default:
+   * `DB_DATABASE`, or `storage/database.sqlite`.
+   */
+  database?: unknown;
+  /** A driver of your own, instead of the one that the settings choose. The queue closes it. */
+  driver?: Driver;
+  /** Where the queue's own lines go. Default: standard error, by `console`. */
+  log?: Log;
+  /** Read instead of the process's environment. */
+  env?: Environment;
+}
+
+/** How {@linkcode Queue.work} works. */
+export interface WorkOptions {
+  /** Stops the worker: it reserves no more, and finishes what runs. */
+  signal?: AbortSignal;
+  /** Stops it at once: the signals of running jobs are aborted, and the jobs handed back without spending an attempt. */
+  forceSignal?: AbortSignal;
+  /** How many jobs run at a time, 1 to 10,000. Default: 1. */
+  concurrency?: number;
+  /** Which queues, in strict order or by weight. Default: every queue in the store, equally. */
+  queues?: QueueSelection;
+  /**
+   * How many jobs to reserve beyond the free slots, at most 1,000, as long as handlers are quick: faster for very
+   * short jobs, at the price that other processes cannot take them meanwhile. Default: 0.
+   */
+  prefetch?: number;
+  /** Stops once nothing is due and nothing runs. Default: `false`. */
+  stopWhenEmpty?: boolean;
+  /** Stops after this many jobs. Default: no limit. */
+  maxJobs?: number;
+  /** Stops after this time. Default: no limit. */
+  maxTime?: Duration;
+  /** Hears of every job that starts and ends here. */
+  onEvent?: (event: WorkEvent) => void;
+}
+
+/** Workers that {@linkcode Queue.start} started. */
+export interface Workers {
+  /** Stops reserving, and resolves once the running jobs have finished. */
+  stop(): Promise<void>;
+}
+
+/** The payload and options of a dispatch: the payload may be left out where its type allows `undefined`. */
+export type DispatchArguments<Data> = undefined extends Data ? [payload?: Data, options?: DispatchOptions]
+  : [payload: Data, options?: DispatchOptions];
+
+/** One entry of {@linkcode Queue.dispatchMany}. */
+export type DispatchEntry<J extends Jobs> = {
+  [Name in keyof J & string]: [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
+}[keyof J & string];
+
+/** Which failed jobs: an id, several, or all of them. */
+export type FailedIds = string | number | readonly (string | number)[] | "all";
+
+/** A page of failed jobs. */
+export interface FailedPage {
+  /** Only ids after this one: the last of the page before. */
+  after?: string | number;
+  /** How many at most, 1 to 1,000. Default: 100. */
+  limit?: number;
+}
+
+/**
+ * A queue of background jobs.
+ *
+ * Jobs are delivered at least once: a job that was accepted runs until it is done or stands in `failed_jobs`, also
+ * when a worker dies during it. So handlers must bear being run again.
+ *
+ * @example
+ * ```ts
+ * import { type Job, Queue } from "@x/queue";
+ * import assert from "node:assert/strict";
+ *
+ * const sent: string[] = [];
+ * const queue = new Queue({
+ *   database: ":memory:",
+ *   jobs: {
+ *     mail: (job: Job<{ to: string }>) => void sent.push(job.data.to),
+ *   },
+ * });
+ *
+ * await queue.dispatch("mail", { to: "you@example.com" });
+ * await queue.work({ stopWhenEmpty: true });
+ * assert.deepEqual(sent, ["you@example.com"]);
+ * await queue.close();
+ * ```
+ *
+ * @typeParam J The map of jobs, from which names and payloads are checked.
+ */
+export class Queue<const J extends Jobs = Jobs> {
+  readonly #settings: Settings;
+  readonly #types: ReadonlyMap<string, JobType>;
+  readonly #log: Log;
+  readonly #options: QueueOptions<J>;
+  #driver: Driver | null = null;
+  #loading: Promise<Driver> | null = null;
+  #closed = false;
+
+  /**
+   * Checks the settings and the jobs. Nothing is opened until the first call.
+   *
+   * @param options The jobs, and what differs from the environment.
+   * @throws {QueueError} `CONFIG` for a setting that cannot work, naming it.
+   */
+  constructor(options: QueueOptions<J>) {
+    if (typeof options !== "object" || options === null) {
+      throw new QueueError("CONFIG", "expected options with the jobs: new Queue({ jobs: { … } })");
+    }
+    this.#options = options;
+    this.#settings = readSettings(options, options.env ?? processEnvironment());
+    this.#types = readJobs(options.jobs, this.#settings);
+    this.#log = options.log ?? consoleLog;
+    if (options.driver !== undefined) this.#driver = options.driver;
+  }
+
+  /**
+   * Opens the store now, rather than at the first call, so that a start-up fails early.
+   *
+   * @throws {QueueError} `DB` when it cannot be opened, `CONFIG` for a `database` that is none.
+   */
+  async open(): Promise<void> {
+    await (await this.#load()).open();
+  }
+
+  /**
+   * Stores a job for `name`'s handler, to run as soon as a worker is free. Once the promise resolves, the job is
+   * durable.
+   *
+   * @param name One of the `jobs`.
+   * @param rest The payload: a string is stored as it is, anything else as JSON. Then options.
+   * @throws {QueueError} `UNKNOWN` when no job has that name; `PAYLOAD` when the payload cannot be stored; `CONFIG`
+   * for options that cannot work; `DB` when the store fails: then nothing was stored.
+   */
+  async dispatch<Name extends keyof J & string>(
+    name: Name,
+    ...rest: DispatchArguments<DataOf<J[Name]>>
+  ): Promise<Dispatched> {
+    const now = Date.now();
+    const job = this.#newJob(name, rest[0], rest[1], now);
+    const [id] = await (this.#driver ?? await this.#load()).push([job], now);
+    return { id };
+  }
+
+  /**
+   * Stores a job that runs no sooner than `delay` from now.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { remind: () => {} } });
+   * await queue.dispatchLater("remind", { user: 7 }, { minutes: 5 });
+   * await queue.close();
+   * ```
+   *
+   * @throws {QueueError} As {@linkcode dispatch}.
+   */
+  dispatchLater<Name extends keyof J & string>(
+    name: Name,
+    payload: DataOf<J[Name]>,
+    delay: Duration,
+    options: DispatchOptions = {},
+  ): Promise<Dispatched> {
+    const rest = [payload, { ...options, delay }] as unknown as DispatchArguments<DataOf<J[Name]>>;
+    return this.dispatch(name, ...rest);
+  }
+
+  /**
+   * Stores many jobs, all or none, in one transaction.
+   *
+   * @param entries `[name, payload, options]` of each.
+   * @returns Their ids, in the same order.
+   * @throws {QueueError} As {@linkcode dispatch}, and then none is stored.
+   */
+  async dispatchMany(entries: Iterable<DispatchEntry<J>>): Promise<Dispatched[]> {
+    const now = Date.now();
+    const jobs: NewJob[] = [];
+    for (const [name, payload, options] of entries) jobs.push(this.#newJob(name, payload, options, now));
+    const ids = await (this.#driver ?? await this.#load()).push(jobs, now);
+    return ids.map((id) => ({ id }));
+  }
+
+  /**
+   * Runs the next job that is due at `now`, if there is one. A failure is retried or moved to `failed_jobs`, not
+   * thrown. Tests call it with a clock of their own.
+   *
+   * @param now Epoch milliseconds or a date. Default: the present.
+   * @returns Whether there was a job.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async workOnce(now: number | Date = Date.now()): Promise<boolean> {
+    const at = Number(now);
+    if (!Number.isFinite(at)) {
+      throw new QueueError("CONFIG", `now=${now}: expected epoch milliseconds or a date`);
+    }
+    const parts = await this.#parts();
+    await parts.driver.open();
+    return runOnce(parts, new Shares(undefined, this.#ownQueues()), at);
+  }
+
+  /**
+   * Runs jobs until a signal or a limit stops it. A store error does not end it: it is logged, and tried again after
+   * 100 ms at first and 10 s at most.
+   *
+   * @throws {QueueError} `CONFIG` for options that cannot work, `DB` when the store cannot be opened.
+   */
+  async work(options: WorkOptions = {}): Promise<void> {
+    const { signal, forceSignal, onEvent } = options;
+    const shares = new Shares(options.queues, this.#ownQueues());
+    const checked = {
+      concurrency: wholeNumber("concurrency", options.concurrency, 1, 1, 10_000),
+      prefetch: wholeNumber("prefetch", options.prefetch, 0, 0, 1000),
+      maxJobs: wholeNumber("maxJobs", options.maxJobs, Infinity, 1),
+      maxTime: options.maxTime === undefined
+        ? null
+        : atLeastOne(toMilliseconds(options.maxTime, "maxTime"), "maxTime"),
+      stopWhenEmpty: options.stopWhenEmpty ?? false,
+    };
+    const parts = await this.#parts();
+    await parts.driver.open();
+    await new Worker(parts, { ...checked, shares, signal, forceSignal, onEvent }).run();
+  }
+
+  /**
+   * Works in the background of the app, until `stop()`.
+   *
+   * @param workers How many jobs run at a time. Default: `QUEUE_WORKERS`: 1, or 0 in production, where `queue:work`
+   * runs as a service of its own. With 0 nothing starts, and a line says so if jobs are waiting.
+   * @throws {QueueError} `CONFIG` for options that cannot work.
+   */
+  start(
+    workers: number = this.#settings.workers,
+    options: Omit<WorkOptions, "signal" | "concurrency"> = {},
+  ): Workers {
+    const concurrency = wholeNumber("workers", workers, 1, 0, 10_000);
+    if (concurrency === 0) {
+      const warned = this.#warnOfWaiting();
+      return { stop: () => warned };
+    }
+    const stopping = new AbortController();
+    const working = this.work({ ...options, concurrency, signal: stopping.signal });
+    const ended = working.catch((error) => this.#log.error((error as Error).message));
+    return {
+      stop: () => {
+        stopping.abort();
+        return ended;
+      },
+    };
+  }
+
+  /**
+   * Puts failed jobs back on their queues with no attempts counted, each in one step.
+   *
+   * @param ids An id, several, or `"all"`: those that had failed when it was called.
+   * @returns The id and name of each one that was there; empty when there was none.
+   * @throws {QueueError} `DB` when the store fails: what was moved before stays moved.
+   */
+  retry(ids: FailedIds): Promise<Moved[]> {
+    return this.#each(ids, (driver, selection) => driver.retry(selection, Date.now()));
+  }
+
+  /**
+   * Deletes failed jobs for good.
+   *
+   * @param ids An id, several, or `"all"`.
+   * @returns The id and name of each one that was there; empty when there was none.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  forget(ids: FailedIds): Promise<Moved[]> {
+    return this.#each(ids, (driver, selection) => driver.forget(selection));
+  }
+
+  /**
+   * A page of failed jobs, in the order of their ids.
+   *
+   * @throws {QueueError} `CONFIG` for a limit that cannot work, `DB` when the store fails.
+   */
+  async failed(page: FailedPage = {}): Promise<FailedJob[]> {
+    const limit = wholeNumber("limit", page.limit, 100, 1, 1000);
+    const driver = await this.#load();
+    return driver.failed({ after: page.after === undefined ? null : String(page.after), limit });
+  }
+
+  /**
+   * How many jobs each queue has in each state.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async counts(): Promise<QueueCounts[]> {
+    return (await this.#load()).counts(Date.now(), this.#settings.retryAfter);
+  }
+
+  /**
+   * How many jobs are stored and not yet done or failed: ready, delayed or reserved.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async waiting(): Promise<number> {
+    const counts = await this.counts();
+    return counts.reduce((sum, { ready, delayed, reserved }) => sum + ready + delayed + reserved, 0);
+  }
+
+  /** Finishes what is being stored, and closes what the queue opened. Stop its workers first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const driver = this.#driver ?? await this.#loading;
+    await driver?.close();
+  }
+
+  /** As {@linkcode close}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #load(): Promise<Driver> {
+    if (this.#closed) throw new QueueError("CLOSED", "the queue is closed");
+    if (this.#driver !== null) return this.#driver;
+    this.#loading ??= this.#choose();
+    return this.#driver = await this.#loading;
+  }
+
+  /** Only the driver in use is loaded. */
+  async #choose(): Promise<Driver> {
+    const { database = this.#settings.database } = this.#options;
+    const { SqliteDriver } = await import("../drivers/sqlite.ts");
+    return new SqliteDriver({ database, synchronous: this.#settings.synchronous, log: this.#log });
+  }
+
+  async #parts(): Promise<WorkerParts> {
+    const driver = await this.#load();
+    const { tries, backoff, retryAfter } = this.#settings;
+    return { driver, types: this.#types, tries, backoff, retryAfter, log: this.#log };
+  }
+
+  #ownQueues(): Set<string> {
+    return new Set([DEFAULT_QUEUE, ...[...this.#types.values()].map((type) => type.queue)]);
+  }
+
+  #newJob(name: string, payload: unknown, options: DispatchOptions = {}, now: number): NewJob {
+    const type = this.#types.get(name);
+    if (type === undefined) throw new QueueError("UNKNOWN", `no job handler named ${JSON.stringify(name)}`);
+    const delay = options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay");
+    return {
+      name,
+      payload: encodePayload(name, payload, this.#settings.maxPayload),
+      queue: options.queue === undefined ? type.queue : checkQueue(options.queue, "queue"),
+      priority: checkPriority(options.priority, "priority", type.priority),
+      dueAt: now + delay,
+    };
+  }
+
+  async #each(
+    ids: FailedIds,
+    act: (driver: Driver, selection: FailedSelection) => Promise<Moved[]>,
+  ): Promise<Moved[]> {
+    const driver = await this.#load();
+    if (ids !== "all") return act(driver, { ids: (Array.isArray(ids) ? ids : [ids]).map(String) });
+    const moved: Moved[] = [];
+    for (let page: Moved[], after: string | null = null; true; after = page[page.length - 1].id) {
+      page = await act(driver, { after, limit: PAGE });
+      moved.push(...page);
+      if (page.length < PAGE) return moved;
+    }
+  }
+
+  async #warnOfWaiting(): Promise<void> {
+    try {
+      const waiting = await this.waiting();
+      if (waiting === 0) return;
+      this.#log.warn(
+        `queue: QUEUE_WORKERS=0 and ${waiting} ${
+          waiting === 1 ? "job is" : "jobs are"
+        } waiting: run queue:work as a service of its own`,
+      );
+    } catch (error) {
+      this.#log.error((error as Error).message);
+    }
+  }
+}
+
+/** How many failed jobs one transaction moves at most. */
+const PAGE = 500;

@@ -1,0 +1,90 @@
+/**
+ * Errors that a handler leaves behind: a promise that nobody awaits, or a timer that throws. They must not end the
+ * process with the other jobs that it holds.
+ *
+ * @module
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import process from "node:process";
+import { setImmediate } from "node:timers";
+import type { Log } from "./log.ts";
+
+/** Which job an error comes from. */
+interface Origin {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** A worker that wants to know. */
+export interface StrayWatcher {
+  /** Where it logs. */
+  readonly log: Log;
+  /** The jobs whose handlers run now, or did a moment ago. */
+  suspects(): Origin[];
+}
+
+const origins = new AsyncLocalStorage<Origin>();
+const watchers = new Set<StrayWatcher>();
+
+/** Runs a handler so that what it leaves behind can be traced to it. */
+export function tracedTo<Result>(job: Origin, run: () => Result): Result {
+  return origins.run(job, run);
+}
+
+/** Catches strays until the returned function is called. */
+export function watchStrays(watcher: StrayWatcher): () => void {
+  watchers.add(watcher);
+  if (watchers.size === 1) {
+    process.on("unhandledRejection", onRejection);
+    process.on("uncaughtException", onException);
+  }
+  return () => {
+    watchers.delete(watcher);
+    if (watchers.size === 0) standAside();
+  };
+}
+
+function standAside(): void {
+  process.off("unhandledRejection", onRejection);
+  process.off("uncaughtException", onException);
+}
+
+function onRejection(reason: unknown): void {
+  catchStray("unhandledRejection", "left a promise behind that rejected", reason);
+}
+
+function onException(error: unknown): void {
+  catchStray("uncaughtException", "left a callback behind that threw", error);
+}
+
+/**
+ * Node knows the context of both kinds; Bun loses it for rejections and Deno for exceptions (measured on Bun 1.4 and
+ * Deno 2.9). There, jobs that run at that moment are suspected.
+ */
+function losesContext(event: string): boolean {
+  return event === "unhandledRejection"
+    ? process.versions.bun !== undefined
+    : process.versions.deno !== undefined;
+}
+
+function catchStray(event: "unhandledRejection" | "uncaughtException", what: string, error: unknown): void {
+  const origin = origins.getStore();
+  const suspects = origin !== undefined
+    ? [origin]
+    : losesContext(event)
+    ? [...watchers].flatMap((watcher) => watcher.suspects())
+    : [];
+  const text = error instanceof Error ? error.stack ?? error.message : String(error);
+  const log = watchers.values().next().value?.log;
+  if (log !== undefined && suspects.length > 0) {
+    const jobs = suspects.slice(0, 10).map(({ id, name }) => `${name} (id ${id})`).join(" or ");
+    log.error(`queue: job ${jobs} ${what}: ${text}`);
+    return;
+  }
+  // Not a job's. Where the app listens, it decides; else the runtime does what it would without us: end the process.
+  if (process.listenerCount(event) > 1) return;
+  standAside();
+  setImmediate(() => {
+    throw error;
+  });
+}

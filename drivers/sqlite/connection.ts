@@ -1,0 +1,111 @@
+/**
+ * One way to speak to the four SQLite libraries that an app may bring, told apart by their shape.
+ *
+ * @module
+ */
+import { QueueError } from "../../core/errors.ts";
+
+/** A value that a statement takes. Booleans, dates and byte arrays are bound differently by each library: not used. */
+export type Value = string | number | null;
+
+/** A row, by column name. */
+export type Row = Record<string, unknown>;
+
+/** An open database. Statements are compiled once and kept by their text, so their number must be bounded. */
+export interface Connection {
+  /** Runs a statement that returns no rows, and says how many it changed. */
+  run(sql: string, ...parameters: Value[]): number;
+  /** The first row of a statement. */
+  get(sql: string, ...parameters: Value[]): Row | undefined;
+  /** All rows of a statement; the caller bounds them. */
+  all(sql: string, ...parameters: Value[]): Row[];
+  /** Whether a transaction is open on it, ours or the app's. */
+  readonly inTransaction: boolean;
+  /** The library's own object: what handlers get as `job.db`. */
+  readonly raw: unknown;
+  /** Closes it. */
+  close(): void;
+}
+
+/** What `node:sqlite`, `bun:sqlite`, `better-sqlite3` and `@db/sqlite` have in common. */
+interface Library {
+  prepare(sql: string): Statement;
+  exec(sql: string): unknown;
+  close(): void;
+  /** `node:sqlite`. */
+  readonly isTransaction?: boolean;
+  /** The other three. */
+  readonly inTransaction?: boolean;
+}
+
+interface Statement {
+  /** The number of changes, or an object that has it. */
+  run(...parameters: Value[]): unknown;
+  /** `bun:sqlite` returns null for a miss, the others undefined. */
+  get(...parameters: Value[]): unknown;
+  all(...parameters: Value[]): unknown[];
+}
+
+/** Whether `value` has the shape of a supported connection. */
+export function isConnection(value: unknown): boolean {
+  const candidate = value as Partial<Library> | null;
+  return typeof candidate === "object" && candidate !== null && typeof candidate.prepare === "function" &&
+    typeof candidate.exec === "function" && typeof candidate.close === "function";
+}
+
+/** Takes an open connection of any of the four libraries. */
+export function adapt(raw: unknown): Connection {
+  const library = raw as Library;
+  const statements = new Map<string, Statement>();
+  const prepared = (sql: string): Statement => {
+    let statement = statements.get(sql);
+    if (statement === undefined) statements.set(sql, statement = library.prepare(sql));
+    return statement;
+  };
+  return {
+    raw,
+    run(sql, ...parameters) {
+      const result = prepared(sql).run(...parameters) as number | { changes: number | bigint };
+      return typeof result === "number" ? result : Number(result.changes);
+    },
+    get: (sql, ...parameters) => prepared(sql).get(...parameters) as Row ?? undefined,
+    all: (sql, ...parameters) => prepared(sql).all(...parameters) as Row[],
+    get inTransaction() {
+      return library.isTransaction ?? library.inTransaction ?? false;
+    },
+    close: () => library.close(),
+  };
+}
+
+/**
+ * Opens a file with `node:sqlite`. Its busy timeout is 0: a write lock that another process holds must not freeze
+ * the event loop, so the turn waits for it asynchronously.
+ *
+ * @throws {QueueError} `CONFIG` where the runtime has no `node:sqlite`.
+ */
+export async function openFile(path: string): Promise<Connection> {
+  let sqlite: typeof import("node:sqlite");
+  try {
+    sqlite = await import("node:sqlite");
+  } catch (cause) {
+    throw new QueueError(
+      "CONFIG",
+      "this runtime has no node:sqlite: use Deno 2.2, Bun 1.4 or Node 22.16 or newer, or pass an open connection of better-sqlite3 as `database`",
+      { cause },
+    );
+  }
+  return adapt(new sqlite.DatabaseSync(path, { timeout: 0 }));
+}
+
+/** SQLite's primary result codes that the driver tells apart: https://sqlite.org/rescode.html */
+export type Fault = "busy" | "other";
+
+/** What kind of error a library threw. Each reports SQLite's result code in a way of its own. */
+export function faultOf(error: unknown): Fault {
+  const { errcode, code, errno, message } = error as Record<string, unknown>;
+  const numeric = typeof errcode === "number" ? errcode : typeof errno === "number" ? errno : undefined;
+  if (numeric !== undefined) return (numeric & 255) === 5 || (numeric & 255) === 6 ? "busy" : "other";
+  if (typeof code === "string" && /^SQLITE_(BUSY|LOCKED)/.test(code)) return "busy";
+  // Deno's exec() and @db/sqlite carry the text alone.
+  return /\bdatabase (table )?is locked\b/.test(String(message)) ? "busy" : "other";
+}

@@ -1,0 +1,56 @@
+/**
+ * Background jobs for Deno, Bun and Node: one import, at least once, on an embedded SQLite file.
+ *
+ * An app names its handlers, dispatches jobs by name, and a worker runs them after the response. A failed attempt is
+ * retried after 10 s, 60 s, then 300 s; a job that is out of tries stands in `failed_jobs` until somebody retries or
+ * forgets it.
+ *
+ * @example
+ * ```ts
+ * import { type Job, Queue } from "@x/queue";
+ * import assert from "node:assert/strict";
+ *
+ * const made: number[] = [];
+ * const queue = new Queue({
+ *   database: ":memory:",
+ *   jobs: {
+ *     thumbnail: (job: Job<{ id: number }>) => void made.push(job.data.id),
+ *   },
+ * });
+ *
+ * await queue.dispatch("thumbnail", { id: 7 });
+ * await queue.work({ stopWhenEmpty: true });
+ * assert.deepEqual(made, [7]);
+ * await queue.close();
+ * ```
+ *
+ * @module
+ */
+export { Queue } from "./core/queue.ts";
+export type {
+  DispatchArguments,
+  DispatchEntry,
+  FailedIds,
+  FailedPage,
+  QueueOptions,
+  Workers,
+  WorkOptions,
+} from "./core/queue.ts";
+export { QueueError, type QueueErrorCode } from "./core/errors.ts";
+export type {
+  Database,
+  DataOf,
+  Dispatched,
+  DispatchOptions,
+  Handler,
+  Job,
+  JobDefinition,
+  JobOptions,
+  Jobs,
+} from "./core/job.ts";
+export type { Driver, FailedJob, Moved, QueueCounts } from "./core/driver.ts";
+export type { Duration, DurationRecord } from "./core/duration.ts";
+export type { Environment, SettingOptions } from "./core/config.ts";
+export type { Log } from "./core/log.ts";
+export type { QueueSelection } from "./core/shares.ts";
+export type { WorkEvent } from "./core/worker.ts";
