@@ -16,7 +16,6 @@
  */
 import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import process from "node:process";
 import type {
   Driver,
   FailedJob,
@@ -63,8 +62,8 @@ const MANY = 16;
 export class SqliteDriver implements Driver {
   readonly #options: SqliteOptions;
   readonly #turn: Turn;
-  readonly #tokens: string = `${process.pid}-${crypto.randomUUID().slice(0, 8)}-`;
-  #reservations = 0;
+  /** The next reservation's token: from a random start, so that no two processes ever use one. */
+  #token: number = Math.floor(Math.random() * 2 ** 52);
   #opening: Promise<Connection> | null = null;
   #connection: Connection | null = null;
   #bell: Bell = new Bell(null);
@@ -74,6 +73,8 @@ export class SqliteDriver implements Driver {
   #checkedAt = -Infinity;
   /** Pushes of this turn, joined to one multi-row insert. */
   #pushing: { rows: Value[][]; ids: Promise<string[]> } | null = null;
+  /** Completions of this turn, joined to one delete for each batch that was reserved together. */
+  #completing: { jobs: Reservation[]; done: Promise<Set<Reservation>> } | null = null;
   #listeners = new Map<() => void, () => void>();
   #closed = false;
 
@@ -165,7 +166,22 @@ export class SqliteDriver implements Driver {
 
   /** Deletes a job that is done. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle((connection) => connection.run(DELETE, ...fence(held)) > 0);
+    if (this.#closed) return this.#rejectClosed();
+    const completing = this.#completing ??= this.#startCompleting();
+    completing.jobs.push(held);
+    return completing.done.then((done) => done.has(held));
+  }
+
+  #startCompleting(): { jobs: Reservation[]; done: Promise<Set<Reservation>> } {
+    const jobs: Reservation[] = [];
+    const done = this.#settle((connection) => {
+      this.#completing = null;
+      return deleteDone(connection, jobs);
+    });
+    done.catch(() => {
+      if (this.#completing?.jobs === jobs) this.#completing = null;
+    });
+    return { jobs, done };
   }
 
   /** Makes a job available again. */
@@ -257,6 +273,7 @@ export class SqliteDriver implements Driver {
     if (this.#closed) return;
     this.#closed = true;
     await this.#turn.drained();
+    await this.#opening?.catch(() => {});
     this.#bell.close();
     if (this.#connection !== null && !isConnection(this.#options.database)) this.#connection.close();
     this.#connection = null;
@@ -385,14 +402,14 @@ export class SqliteDriver implements Driver {
   ): void {
     const rows = connection.all(
       `SELECT id, name, payload, attempts FROM jobs
-        WHERE queue = ? AND priority = ? AND reserved_at IS NULL AND available_at <= ?
-        ORDER BY available_at, id LIMIT ?`,
+        WHERE queue = ${FIXED} AND priority = ${FIXED} AND reserved_at IS NULL AND available_at <= ${FIXED}
+        ORDER BY available_at, id LIMIT ${FIXED}`,
       queue,
       priority,
       now / 1000,
       full - jobs.length,
     );
-    const token = this.#tokens + this.#reservations++;
+    const token = this.#token++;
     const ids: number[] = [];
     for (const row of rows) {
       // What is prefetched may wait here for long: a job that failed or crashed before is not made to.
@@ -405,7 +422,7 @@ export class SqliteDriver implements Driver {
         attempt: Number(row.attempts) + 1,
         queue,
         priority,
-        token,
+        token: String(token),
       });
     }
     hold(connection, ids, now / 1000, token);
@@ -471,17 +488,49 @@ export class SqliteDriver implements Driver {
   }
 }
 
+/**
+ * A parameter that the planner does not look into. SQLite compiles a statement anew whenever a parameter changes that
+ * the plan may depend on: one in LIMIT everywhere, and in Bun's build one that is compared in an ordered query.
+ * Measured for the reservation of one job: 25–70 µs with plain parameters, 2–6 µs with these.
+ */
+const FIXED = "ifnull(?, 0)";
+
 const DELETE = "DELETE FROM jobs WHERE id = ? AND attempts = ? AND token = ?";
 
 /**
  * What a settlement must match. The token alone would do for our own workers; the attempt catches the original's,
  * which take an expired job without changing the token.
  */
-function fence(held: Reservation): [id: number, attempts: number, token: string] {
-  return [Number(held.id), held.attempt, held.token];
+function fence(held: Reservation): [id: number, attempts: number, token: number] {
+  return [Number(held.id), held.attempt, Number(held.token)];
 }
 
-function hold(connection: Connection, ids: number[], seconds: number, token: string): void {
+/** Deletes what is still held, and returns it. */
+function deleteDone(connection: Connection, jobs: readonly Reservation[]): Set<Reservation> {
+  if (jobs.length < MANY) return new Set(jobs.filter((held) => connection.run(DELETE, ...fence(held)) > 0));
+  const done = new Set<Reservation>();
+  const batches = new Map<string, Reservation[]>();
+  for (const held of jobs) {
+    const key = `${held.token} ${held.attempt}`;
+    const batch = batches.get(key);
+    if (batch === undefined) batches.set(key, [held]);
+    else batch.push(held);
+  }
+  for (const batch of batches.values()) {
+    const [, attempt, token] = fence(batch[0]);
+    const deleted = connection.all(
+      "DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND attempts = ? AND token = ? RETURNING id",
+      JSON.stringify(batch.map(({ id }) => Number(id))),
+      attempt,
+      token,
+    );
+    const ids = new Set(deleted.map(({ id }) => String(id)));
+    for (const held of batch) if (ids.has(held.id)) done.add(held);
+  }
+  return done;
+}
+
+function hold(connection: Connection, ids: number[], seconds: number, token: number): void {
   const SET = "UPDATE jobs SET reserved_at = ?, token = ?, attempts = attempts + 1 WHERE id";
   if (ids.length >= MANY) {
     connection.run(`${SET} IN (SELECT value FROM json_each(?))`, seconds, token, JSON.stringify(ids));
@@ -496,7 +545,7 @@ function hold(connection: Connection, ids: number[], seconds: number, token: str
  */
 function headOf(connection: Connection, queue: string, below: number): Head | undefined {
   return connection.get(
-    `SELECT priority, available_at FROM jobs WHERE queue = ? AND reserved_at IS NULL AND priority < ?
+    `SELECT priority, available_at FROM jobs WHERE queue = ${FIXED} AND reserved_at IS NULL AND priority < ${FIXED}
       ORDER BY priority DESC, available_at LIMIT 1`,
     queue,
     below,

@@ -37,7 +37,7 @@ const FAILED_JOBS = `CREATE TABLE IF NOT EXISTS failed_jobs (
 const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]> = [
   ["jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
-  ["jobs", "token", "TEXT"],
+  ["jobs", "token", "INTEGER"],
   ["failed_jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
   ["failed_jobs", "attempts", "INTEGER"],

@@ -138,6 +138,21 @@ export class Turn {
   }
 
   #write(connection: Connection, tasks: Pending[]): void {
+    const error = this.#commit(connection, tasks);
+    if (error === null) return;
+    if (faultOf(error) === "busy") return this.#wait(tasks, error);
+    if (tasks.length === 1) return tasks[0].reject(this.#explain(error));
+    // One task's fault must not fail the others.
+    for (const [index, task] of tasks.entries()) {
+      const error = this.#commit(connection, [task]);
+      if (error === null) continue;
+      if (faultOf(error) === "busy") return this.#wait(tasks.slice(index), error);
+      task.reject(this.#explain(error));
+    }
+  }
+
+  /** Runs tasks in one transaction and settles them; the error, with nothing changed or settled, where that fails. */
+  #commit(connection: Connection, tasks: Pending[]): unknown {
     let results: unknown[];
     try {
       connection.run("BEGIN IMMEDIATE");
@@ -145,11 +160,7 @@ export class Turn {
       connection.run("COMMIT");
     } catch (error) {
       rollBack(connection);
-      if (faultOf(error) === "busy") return this.#wait(tasks, error);
-      if (tasks.length === 1) return tasks[0].reject(this.#explain(error));
-      // One task's fault must not fail the others.
-      for (const task of tasks) this.#write(connection, [task]);
-      return;
+      return error;
     }
     this.#busySince = null;
     tasks.forEach((task, index) => {
@@ -160,6 +171,7 @@ export class Turn {
         task.reject(this.#explain(error));
       }
     });
+    return null;
   }
 
   /** Another process writes: keep everything, and try again soon. The jitter keeps the shares of processes fair. */
