@@ -156,6 +156,17 @@ export function wholeNumber(
   return number;
 }
 
+/**
+ * Options that nobody reads are mistakes, such as `retryafter`.
+ *
+ * @throws {QueueError} `CONFIG`, naming the option and those that there are.
+ */
+export function refuseUnknown(options: object, known: readonly string[], where: string): void {
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown === undefined) return;
+  throw new QueueError("CONFIG", `${where}.${unknown}: no such setting; expected ${known.join(", ")}`);
+}
+
 function oneOf<const Choice extends string>(
   setting: string,
   value: string | undefined,

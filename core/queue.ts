@@ -8,6 +8,7 @@ import {
   type Environment,
   processEnvironment,
   readSettings,
+  refuseUnknown,
   type SettingOptions,
   type Settings,
   wholeNumber,
@@ -125,6 +126,7 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #options: QueueOptions<J>;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
+  readonly #workers = new Map<Worker, Promise<void>>();
   #closed = false;
 
   /**
@@ -137,6 +139,7 @@ export class Queue<const J extends Jobs = Jobs> {
     if (typeof options !== "object" || options === null) {
       throw new QueueError("CONFIG", "expected options with the jobs: new Queue({ jobs: { … } })");
     }
+    refuseUnknown(options, OPTIONS, "options");
     this.#options = options;
     this.#settings = readSettings(options, options.env ?? processEnvironment());
     this.#types = readJobs(options.jobs, this.#settings);
@@ -236,6 +239,14 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} `CONFIG` for options that cannot work, `DB` when the store cannot be opened.
    */
   async work(options: WorkOptions = {}): Promise<void> {
+    const run = this.#worker(options);
+    await (await this.#load()).open();
+    await run();
+  }
+
+  /** Checks the options now, and returns what works by them. */
+  #worker(options: WorkOptions): () => Promise<void> {
+    refuseUnknown(options, WORK_OPTIONS, "options");
     const { signal, forceSignal, onEvent } = options;
     const shares = new Shares(options.queues, this.#ownQueues());
     const checked = {
@@ -247,9 +258,16 @@ export class Queue<const J extends Jobs = Jobs> {
         : atLeastOne(toMilliseconds(options.maxTime, "maxTime"), "maxTime"),
       stopWhenEmpty: options.stopWhenEmpty ?? false,
     };
-    const parts = await this.#parts();
-    await parts.driver.open();
-    await new Worker(parts, { ...checked, shares, signal, forceSignal, onEvent }).run();
+    return async () => {
+      const worker = new Worker(await this.#parts(), { ...checked, shares, signal, forceSignal, onEvent });
+      const running = worker.run();
+      this.#workers.set(worker, running);
+      try {
+        await running;
+      } finally {
+        this.#workers.delete(worker);
+      }
+    };
   }
 
   /**
@@ -257,6 +275,7 @@ export class Queue<const J extends Jobs = Jobs> {
    *
    * @param workers How many jobs run at a time. Default: `QUEUE_WORKERS`: 1, or 0 in production, where `queue:work`
    * runs as a service of its own. With 0 nothing starts, and a line says so if jobs are waiting.
+   * A store that cannot be opened yet is logged and tried again, as any store error.
    * @throws {QueueError} `CONFIG` for options that cannot work.
    */
   start(
@@ -269,8 +288,8 @@ export class Queue<const J extends Jobs = Jobs> {
       return { stop: () => warned };
     }
     const stopping = new AbortController();
-    const working = this.work({ ...options, concurrency, signal: stopping.signal });
-    const ended = working.catch((error) => this.#log.error((error as Error).message));
+    const run = this.#worker({ ...options, concurrency, signal: stopping.signal });
+    const ended = run().catch((error) => this.#log.error((error as Error).message));
     return {
       stop: () => {
         stopping.abort();
@@ -282,7 +301,7 @@ export class Queue<const J extends Jobs = Jobs> {
   /**
    * Puts failed jobs back on their queues with no attempts counted, each in one step.
    *
-   * @param ids An id, several, or `"all"`: those that had failed when it was called.
+   * @param ids An id, several, or `"all"`.
    * @returns The id and name of each one that was there; empty when there was none.
    * @throws {QueueError} `DB` when the store fails: what was moved before stays moved.
    */
@@ -331,9 +350,11 @@ export class Queue<const J extends Jobs = Jobs> {
     return counts.reduce((sum, { ready, delayed, reserved }) => sum + ready + delayed + reserved, 0);
   }
 
-  /** Finishes what is being stored, and closes what the queue opened. Stop its workers first. */
+  /** Stops its workers once their running jobs have finished, and closes what the queue opened. */
   async close(): Promise<void> {
     this.#closed = true;
+    for (const worker of this.#workers.keys()) worker.stop();
+    await Promise.allSettled(this.#workers.values());
     const driver = this.#driver ?? await this.#loading;
     await driver?.close();
   }
@@ -370,6 +391,7 @@ export class Queue<const J extends Jobs = Jobs> {
   #newJob(name: string, payload: unknown, options: DispatchOptions = {}, now: number): NewJob {
     const type = this.#types.get(name);
     if (type === undefined) throw new QueueError("UNKNOWN", `no job handler named ${JSON.stringify(name)}`);
+    refuseUnknown(options, DISPATCH_OPTIONS, "options");
     const delay = options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay");
     return {
       name,
@@ -408,6 +430,36 @@ export class Queue<const J extends Jobs = Jobs> {
     }
   }
 }
+
+const OPTIONS = [
+  "jobs",
+  "database",
+  "driver",
+  "log",
+  "env",
+  "connection",
+  "tries",
+  "retryAfter",
+  "workers",
+  "backoff",
+  "timeout",
+  "maxPayload",
+  "synchronous",
+];
+
+const DISPATCH_OPTIONS = ["delay", "queue", "priority"];
+
+const WORK_OPTIONS = [
+  "signal",
+  "forceSignal",
+  "concurrency",
+  "queues",
+  "prefetch",
+  "stopWhenEmpty",
+  "maxJobs",
+  "maxTime",
+  "onEvent",
+];
 
 /** How many failed jobs one transaction moves at most. */
 const PAGE = 500;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { atLeastOne, type Settings, toBackoff, wholeNumber } from "./config.ts";
+import { atLeastOne, refuseUnknown, type Settings, toBackoff, wholeNumber } from "./config.ts";
 import { toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import type { Handler, JobDefinition, JobOptions, Jobs } from "./job.ts";
@@ -47,10 +47,7 @@ function readJob(name: string, definition: JobDefinition, settings: Settings): J
       `${at} is ${describeType(options)}: expected a function, or an object with handle`,
     );
   }
-  const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
-  if (unknown !== undefined) {
-    throw new QueueError("CONFIG", `${at}.${unknown}: no such setting; expected ${OPTIONS.join(", ")}`);
-  }
+  refuseUnknown(options, OPTIONS, at);
   if (options.handle !== undefined && typeof options.handle !== "function") {
     throw new QueueError("CONFIG", `${at}.handle is ${describeType(options.handle)}: expected a function`);
   }

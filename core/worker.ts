@@ -106,6 +106,7 @@ export class Worker {
   /** How many to prefetch next, and when the present batch came. */
   #ahead = 0;
   #batchAt = 0;
+  #discoveredAt = 0;
   #last: Attempt | null = null;
   #lastAt = -Infinity;
   #done!: () => void;
@@ -120,7 +121,7 @@ export class Worker {
   async run(): Promise<void> {
     const { signal, forceSignal, maxTime } = this.#options;
     const finished = new Promise<void>((resolve) => this.#done = resolve);
-    const stop = () => this.#stop();
+    const stop = () => this.stop();
     const force = () => this.#force();
     const silence = this.#parts.driver.listen(() => this.#pump());
     const trust = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
@@ -217,7 +218,9 @@ export class Worker {
 
   /** Fewer jobs came than there are slots: waits for the bell, the next due time, or the poll. */
   #rest(nextDue: number | null, got: number): void {
-    if (this.#options.shares.everything) this.#discover(got);
+    // Also while the known queues never run dry, so that a new one does not starve.
+    const look = got === 0 || Date.now() - this.#discoveredAt >= POLL;
+    if (this.#options.shares.everything && look) this.#discover(got);
     else if (got === 0) this.#maybeEmpty();
     this.#wakeIn(nextDue === null ? POLL : Math.min(POLL, nextDue - Date.now()));
   }
@@ -225,6 +228,7 @@ export class Worker {
   /** There may be queues that this worker has not met. */
   #discover(got: number): void {
     this.#reserving = true;
+    this.#discoveredAt = Date.now();
     this.#parts.driver.queues().then(
       (names) => {
         this.#reserving = false;
@@ -239,7 +243,7 @@ export class Worker {
   }
 
   #maybeEmpty(): void {
-    if (this.#options.stopWhenEmpty && this.#running.size === 0 && this.#settling === 0) this.#stop();
+    if (this.#options.stopWhenEmpty && this.#running.size === 0 && this.#settling === 0) this.stop();
   }
 
   #wakeIn(delay: number): void {
@@ -277,7 +281,7 @@ export class Worker {
 
   #ended(attempt: Attempt): void {
     this.#running.delete(attempt);
-    if (this.#started >= this.#options.maxJobs) this.#stop();
+    if (this.#started >= this.#options.maxJobs) this.stop();
     else this.#pump();
   }
 
@@ -351,7 +355,8 @@ export class Worker {
 
   // Stopping
 
-  #stop(): void {
+  /** Reserves no more; `run` resolves once what runs has finished and is settled. */
+  stop(): void {
     if (this.#stopping) return;
     this.#stopping = true;
     this.#stoppedAt = Date.now();
@@ -363,7 +368,7 @@ export class Worker {
   #force(): void {
     if (this.#forced) return;
     this.#forced = true;
-    this.#stop();
+    this.stop();
     const reason = new QueueError("STOPPED", "the worker was told to stop at once");
     for (const attempt of this.#running) {
       attempt.abort(reason);

@@ -55,6 +55,10 @@ const RECLAIM_LIMIT = 100;
 /** How often expired reservations are looked for while there is other work, in milliseconds. */
 const RECLAIM_EVERY = 1000;
 
+/** How often an idle worker gives free pages back, in milliseconds, and how many: about 4 ms of work. */
+const TIDY_EVERY = 1000;
+const TIDY_PAGES = 256;
+
 /** From this many jobs on, one UPDATE over a JSON list is faster than one for each. */
 const MANY = 16;
 
@@ -70,11 +74,7 @@ export class SqliteDriver implements Driver {
   /** The file that is open, to notice when its name leads elsewhere; `null` for `:memory:`. */
   #file: { path: string; identity: string } | null = null;
   #reclaimedAt = -Infinity;
-  #checkedAt = -Infinity;
-  /** Pushes of this turn, joined to one multi-row insert. */
-  #pushing: { rows: Value[][]; ids: Promise<string[]> } | null = null;
-  /** Completions of this turn, joined to one delete for each batch that was reserved together. */
-  #completing: { jobs: Reservation[]; done: Promise<Set<Reservation>> } | null = null;
+  #tidiedAt = -Infinity;
   #listeners = new Map<() => void, () => void>();
   #closed = false;
 
@@ -96,7 +96,12 @@ export class SqliteDriver implements Driver {
       );
     }
     this.#options = options;
-    this.#turn = new Turn(() => this.#open(), (error) => this.#explain(error));
+    this.#turn = new Turn({
+      connect: () => this.#open(),
+      verify: () => this.#verifyFile(),
+      stored: () => this.#bell.ring(),
+      explain: (error) => this.#explain(error),
+    });
   }
 
   /** The connection: the app's own, or the one that this driver opened. */
@@ -118,26 +123,8 @@ export class SqliteDriver implements Driver {
   push(jobs: readonly NewJob[], now: number): Promise<string[]> {
     if (this.#closed) return this.#rejectClosed();
     if (jobs.length === 0) return Promise.resolve([]);
-    const pushing = this.#pushing ??= this.#startPushing();
-    const from = pushing.rows.length;
-    for (const job of jobs) pushing.rows.push(toRow(job, now));
-    return pushing.ids.then((ids) => ids.slice(from, from + jobs.length));
-  }
-
-  #startPushing(): { rows: Value[][]; ids: Promise<string[]> } {
-    const rows: Value[][] = [];
-    const ids = this.#turn.submit({
-      rank: 0,
-      run: (connection) => {
-        this.#pushing = null;
-        return insertRows(connection, rows);
-      },
-      confirm: () => this.#confirmStored(),
-    });
-    ids.catch(() => {
-      if (this.#pushing?.rows === rows) this.#pushing = null;
-    });
-    return { rows, ids };
+    const item = jobs.map((job) => toRow(job, now));
+    return this.#turn.submit({ rank: 0, item, run: insertPushes, stores: true });
   }
 
   /** Takes due jobs; only reads where there are none. */
@@ -145,9 +132,9 @@ export class SqliteDriver implements Driver {
     if (this.#closed) return this.#rejectClosed();
     return this.#turn.submit({
       rank: 2,
+      item: request,
       peek: (connection) => this.#peek(connection, request),
-      run: (connection) => this.#reserve(connection, request),
-      confirm: () => this.#checkFile(request.now),
+      run: (connection) => [this.#reserve(connection, request)],
     });
   }
 
@@ -164,24 +151,10 @@ export class SqliteDriver implements Driver {
     );
   }
 
-  /** Deletes a job that is done. */
+  /** Deletes a job that is done; all completions of one turn go into one delete. */
   complete(held: Reservation): Promise<boolean> {
     if (this.#closed) return this.#rejectClosed();
-    const completing = this.#completing ??= this.#startCompleting();
-    completing.jobs.push(held);
-    return completing.done.then((done) => done.has(held));
-  }
-
-  #startCompleting(): { jobs: Reservation[]; done: Promise<Set<Reservation>> } {
-    const jobs: Reservation[] = [];
-    const done = this.#settle((connection) => {
-      this.#completing = null;
-      return deleteDone(connection, jobs);
-    });
-    done.catch(() => {
-      if (this.#completing?.jobs === jobs) this.#completing = null;
-    });
-    return { jobs, done };
+    return this.#turn.submit({ rank: 1, item: held, run: deleteDone });
   }
 
   /** Makes a job available again. */
@@ -195,7 +168,7 @@ export class SqliteDriver implements Driver {
           how.counted ? 0 : 1,
           ...fence(held),
         ) > 0,
-      () => this.#bell.ring(),
+      true,
     );
   }
 
@@ -255,7 +228,7 @@ export class SqliteDriver implements Driver {
           ...toRow(renewed(job, now), now),
         );
         return { id: job.id, name: job.name };
-      }), () => this.#confirmStored());
+      }), true);
   }
 
   /** Deletes failed jobs. */
@@ -345,7 +318,7 @@ export class SqliteDriver implements Driver {
         below = head.priority;
       }
     }
-    this.#checkFile(request.now);
+    this.#tidy(connection, request.now);
     return { jobs: [], nextDue };
   }
 
@@ -428,31 +401,28 @@ export class SqliteDriver implements Driver {
     hold(connection, ids, now / 1000, token);
   }
 
+  /** Gives pages that many done jobs left free back to the file system, a few at a time, while there is no work. */
+  #tidy(connection: Connection, now: number): void {
+    if (isConnection(this.#options.database) || Math.abs(now - this.#tidiedAt) < TIDY_EVERY) return;
+    this.#tidiedAt = now;
+    const free = Number(Object.values(connection.get("PRAGMA freelist_count") ?? {})[0]);
+    // Where the file has no auto_vacuum, as one of the original's, this does nothing.
+    if (free > TIDY_PAGES) connection.all(`PRAGMA incremental_vacuum(${TIDY_PAGES})`);
+  }
+
   // Settling and reading
 
-  #settle<Result>(run: (connection: Connection) => Result, confirm?: () => void): Promise<Result> {
+  #settle<Result>(run: (connection: Connection) => Result, stores = false): Promise<Result> {
     if (this.#closed) return this.#rejectClosed();
-    return this.#turn.submit({ rank: 1, run, confirm });
+    return this.#turn.submit({ rank: 1, item: null, run: (connection) => [run(connection)], stores });
   }
 
   #read<Result>(read: (connection: Connection) => Result): Promise<Result> {
     if (this.#closed) return this.#rejectClosed();
-    return this.#turn.submit({ rank: 2, peek: read, run: read });
+    return this.#turn.submit({ rank: 2, item: null, peek: read, run: (connection) => [read(connection)] });
   }
 
-  #confirmStored(): void {
-    this.#verifyFile();
-    this.#bell.ring();
-  }
-
-  // An unlinked file still accepts writes, and whatever it accepts is lost.
-
-  #checkFile(now: number): void {
-    if (Math.abs(now - this.#checkedAt) < 1000) return;
-    this.#checkedAt = now;
-    this.#verifyFile();
-  }
-
+  /** An unlinked file still accepts writes, and whatever it accepts is lost. */
   #verifyFile(): void {
     if (this.#file === null || identityOf(this.#file.path) === this.#file.identity) return;
     const { path } = this.#file;
@@ -505,9 +475,9 @@ function fence(held: Reservation): [id: number, attempts: number, token: number]
   return [Number(held.id), held.attempt, Number(held.token)];
 }
 
-/** Deletes what is still held, and returns it. */
-function deleteDone(connection: Connection, jobs: readonly Reservation[]): Set<Reservation> {
-  if (jobs.length < MANY) return new Set(jobs.filter((held) => connection.run(DELETE, ...fence(held)) > 0));
+/** Deletes what is still held, and says of each whether it was. */
+function deleteDone(connection: Connection, jobs: readonly Reservation[]): boolean[] {
+  if (jobs.length < MANY) return jobs.map((held) => connection.run(DELETE, ...fence(held)) > 0);
   const done = new Set<Reservation>();
   const batches = new Map<string, Reservation[]>();
   for (const held of jobs) {
@@ -527,7 +497,7 @@ function deleteDone(connection: Connection, jobs: readonly Reservation[]): Set<R
     const ids = new Set(deleted.map(({ id }) => String(id)));
     for (const held of batch) if (ids.has(held.id)) done.add(held);
   }
-  return done;
+  return jobs.map((held) => done.has(held));
 }
 
 function hold(connection: Connection, ids: number[], seconds: number, token: number): void {
@@ -569,6 +539,13 @@ function earlier(due: number | null, head: Head): number {
 
 /** How many rows one INSERT takes at a time: few texts, so that each is compiled once. */
 const LOTS = [256, 64, 8, 1];
+
+/** One insert for all, and the ids of each. */
+function insertPushes(connection: Connection, pushes: readonly Value[][][]): string[][] {
+  const ids = insertRows(connection, pushes.flat());
+  let from = 0;
+  return pushes.map((rows) => ids.slice(from, from += rows.length));
+}
 
 function insertRows(connection: Connection, rows: readonly Value[][]): string[] {
   const ids: string[] = [];

@@ -11,19 +11,37 @@ import { type Connection, faultOf } from "./connection.ts";
 /** The order within a turn: what was dispatched can be reserved at once, and what was settled frees its place first. */
 export type Rank = 0 | 1 | 2;
 
-/** One piece of work. `run` may be called again after a rollback, so it changes nothing but the database. */
-export interface Task<Result> {
+/** One piece of work. */
+export interface Task<Item, Result> {
   /** Lower ranks run first; equal ones in the order of their submission. */
   readonly rank: Rank;
-  /** Runs inside the transaction. */
-  run(connection: Connection): Result;
+  /** What `run` gets. */
+  readonly item: Item;
+  /**
+   * Runs inside the transaction: one result an item. Neighbours in a turn with the same function share a call. It may
+   * be called again after a rollback, so it changes nothing but the database.
+   */
+  readonly run: (connection: Connection, items: readonly Item[]) => Result[];
   /** Reads only, before the write lock: the result where there is nothing to write, else `undefined`. */
-  peek?(connection: Connection): Result | undefined;
-  /** Runs after the commit, before the promise settles; what it throws rejects the promise. */
-  confirm?(): void;
+  readonly peek?: (connection: Connection, item: Item) => Result | undefined;
+  /** Whether it makes jobs ready: idle workers hear of it after the commit. */
+  readonly stores?: boolean;
 }
 
-interface Pending extends Task<unknown> {
+/** What a turn needs of the driver. */
+export interface Surroundings {
+  /** Opens the database; called before the first turn, and again after `drop`. */
+  connect(): Promise<Connection>;
+  /** Throws where the open file is not the one that its name leads to. */
+  verify(): void;
+  /** Called after a commit that made jobs ready. */
+  stored(): void;
+  /** Makes the error that callers see. */
+  explain(error: unknown): QueueError;
+}
+
+// deno-lint-ignore no-explicit-any -- tasks of all kinds wait in one line
+interface Pending extends Task<any, unknown> {
   resolve(result: unknown): void;
   reject(error: unknown): void;
   /** When it gives up waiting for the write lock, in milliseconds of `performance.now()`. */
@@ -33,36 +51,41 @@ interface Pending extends Task<unknown> {
 /** How long a call waits for another process's write lock, in milliseconds. */
 const LOCK_DEADLINE = 10_000;
 
+/** How often the file is verified while nothing is stored, in milliseconds. */
+const VERIFY_EVERY = 1000;
+
 /** Coalesces the writes of one process. */
 export class Turn {
-  readonly #connect: () => Promise<Connection>;
-  readonly #explain: (error: unknown) => QueueError;
+  readonly #around: Surroundings;
   #connection: Connection | null = null;
   #pending: Pending[] = [];
-  #immediate: ReturnType<typeof setImmediate> | null = null;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #scheduled = false;
   #opening = false;
+  #timer: ReturnType<typeof setTimeout> | null = null;
   /** Since when the write lock could not be had, in milliseconds of `performance.now()`. */
   #busySince: number | null = null;
-  #idle: (() => void)[] = [];
+  #verifiedAt = -Infinity;
+  #drained: (() => void)[] = [];
 
-  /**
-   * @param connect Opens the database; called before the first turn, and again after `drop`.
-   * @param explain Makes the error that callers see.
-   */
-  constructor(connect: () => Promise<Connection>, explain: (error: unknown) => QueueError) {
-    this.#connect = connect;
-    this.#explain = explain;
+  /** @param around What it needs of the driver. */
+  constructor(around: Surroundings) {
+    this.#around = around;
   }
 
   /** Puts a task into the next turn. */
-  submit<Result>(task: Task<Result>): Promise<Result> {
+  submit<Item, Result>(task: Task<Item, Result>): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
+      const { rank, item, run, peek, stores } = task;
+      const deadline = performance.now() + LOCK_DEADLINE;
       this.#pending.push({
-        ...task,
+        rank,
+        item,
+        run,
+        peek,
+        stores,
         resolve: resolve as (result: unknown) => void,
         reject,
-        deadline: performance.now() + LOCK_DEADLINE,
+        deadline,
       });
       this.#schedule();
     });
@@ -71,7 +94,7 @@ export class Turn {
   /** Resolves once nothing is pending. */
   drained(): Promise<void> {
     if (this.#pending.length === 0 && !this.#opening) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
+    return new Promise((resolve) => this.#drained.push(resolve));
   }
 
   /** Forgets the connection: the next turn opens it anew. */
@@ -80,9 +103,10 @@ export class Turn {
   }
 
   #schedule(): void {
-    if (this.#immediate !== null || this.#timer !== null || this.#opening) return;
-    this.#immediate = setImmediate(() => {
-      this.#immediate = null;
+    if (this.#scheduled || this.#timer !== null || this.#opening) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
       this.#turn();
     });
   }
@@ -93,12 +117,12 @@ export class Turn {
     this.#pending = [];
     this.#flush(this.#connection, tasks);
     if (this.#pending.length > 0) this.#schedule();
-    else if (this.#idle.length > 0) { for (const resolve of this.#idle.splice(0)) resolve(); }
+    else for (const resolve of this.#drained.splice(0)) resolve();
   }
 
   #open(): void {
     this.#opening = true;
-    this.#connect().then(
+    this.#around.connect().then(
       (connection) => {
         this.#connection = connection;
         this.#opening = false;
@@ -106,32 +130,44 @@ export class Turn {
       },
       (error) => {
         this.#opening = false;
-        const tasks = this.#pending;
-        this.#pending = [];
-        for (const task of tasks) task.reject(this.#explain(error));
-        for (const resolve of this.#idle.splice(0)) resolve();
+        this.#rejectAll(this.#pending.splice(0), error);
+        for (const resolve of this.#drained.splice(0)) resolve();
       },
     );
   }
 
   #flush(connection: Connection, tasks: Pending[]): void {
     // The app may have a transaction of its own open on a connection that it brought: it comes first.
-    if (connection.inTransaction) return this.#wait(tasks, null);
+    if (connection.inTransaction) return this.#wait(tasks, new Error(OPEN_TRANSACTION));
+    const storing = tasks.some((task) => task.stores);
+    try {
+      this.#verify(storing);
+    } catch (error) {
+      return this.#rejectAll(tasks, error);
+    }
     const writing = tasks.some((task) => task.peek === undefined) ? tasks : this.#peek(connection, tasks);
     if (writing.length > 0) this.#write(connection, writing.sort((a, b) => a.rank - b.rank));
+  }
+
+  /** Each time jobs are stored, since a file that lost its name still accepts them; else now and then. */
+  #verify(storing: boolean): void {
+    const now = performance.now();
+    if (!storing && now - this.#verifiedAt < VERIFY_EVERY) return;
+    this.#around.verify();
+    this.#verifiedAt = now;
   }
 
   /** Settles what has nothing to write, and returns the rest. */
   #peek(connection: Connection, tasks: Pending[]): Pending[] {
     return tasks.filter((task) => {
       try {
-        const result = task.peek!(connection);
+        const result = task.peek!(connection, task.item);
         if (result !== undefined) task.resolve(result);
         return result === undefined;
       } catch (error) {
         // A lock is waited for before the transaction, where there is a deadline.
         if (faultOf(error) === "busy") return true;
-        task.reject(this.#explain(error));
+        task.reject(this.#around.explain(error));
         return false;
       }
     });
@@ -141,36 +177,44 @@ export class Turn {
     const error = this.#commit(connection, tasks);
     if (error === null) return;
     if (faultOf(error) === "busy") return this.#wait(tasks, error);
-    if (tasks.length === 1) return tasks[0].reject(this.#explain(error));
+    if (tasks.length === 1) return this.#rejectAll(tasks, error);
     // One task's fault must not fail the others.
     for (const [index, task] of tasks.entries()) {
       const error = this.#commit(connection, [task]);
       if (error === null) continue;
       if (faultOf(error) === "busy") return this.#wait(tasks.slice(index), error);
-      task.reject(this.#explain(error));
+      this.#rejectAll([task], error);
     }
   }
 
   /** Runs tasks in one transaction and settles them; the error, with nothing changed or settled, where that fails. */
   #commit(connection: Connection, tasks: Pending[]): unknown {
-    let results: unknown[];
+    const results: unknown[] = [];
     try {
       connection.run("BEGIN IMMEDIATE");
-      results = tasks.map((task) => task.run(connection));
+      for (let from = 0; from < tasks.length;) {
+        let to = from + 1;
+        while (to < tasks.length && tasks[to].run === tasks[from].run) to++;
+        const items = tasks.slice(from, to).map((task) => task.item);
+        for (const result of tasks[from].run(connection, items)) results.push(result);
+        from = to;
+      }
       connection.run("COMMIT");
     } catch (error) {
       rollBack(connection);
       return error;
     }
     this.#busySince = null;
-    tasks.forEach((task, index) => {
-      try {
-        task.confirm?.();
-        task.resolve(results[index]);
-      } catch (error) {
-        task.reject(this.#explain(error));
-      }
-    });
+    const storing = tasks.some((task) => task.stores);
+    try {
+      // Once more: the name may have been taken away since the first look.
+      this.#verify(storing);
+    } catch (error) {
+      this.#rejectAll(tasks, error);
+      return null;
+    }
+    for (const [index, task] of tasks.entries()) task.resolve(results[index]);
+    if (storing) this.#around.stored();
     return null;
   }
 
@@ -178,8 +222,7 @@ export class Turn {
   #wait(tasks: Pending[], error: unknown): void {
     const now = performance.now();
     this.#busySince ??= now;
-    const late = tasks.filter((task) => task.deadline <= now);
-    for (const task of late) task.reject(this.#explain(error ?? new Error(OPEN_TRANSACTION)));
+    this.#rejectAll(tasks.filter((task) => task.deadline <= now), error);
     this.#pending = [...tasks.filter((task) => task.deadline > now), ...this.#pending];
     if (this.#pending.length === 0) return;
     // A lock that is held for long is asked for less often, at most each 25 ms.
@@ -188,6 +231,10 @@ export class Turn {
       this.#timer = null;
       this.#turn();
     }, 0.2 + Math.random() * most);
+  }
+
+  #rejectAll(tasks: readonly Pending[], error: unknown): void {
+    for (const task of tasks) task.reject(this.#around.explain(error));
   }
 }
 
