@@ -67,9 +67,18 @@ function addUp(record: DurationRecord, setting: string): number {
 }
 
 function refuse(duration: unknown, setting: string): QueueError {
-  const shown = typeof duration === "object" ? JSON.stringify(duration) : String(duration);
+  const shown = show(duration);
   return new QueueError(
     "CONFIG",
     `${setting}=${shown}: expected milliseconds from 0, or a record such as { minutes: 5 } of days, hours, minutes, seconds and milliseconds`,
   );
+}
+
+function show(value: unknown): string {
+  try {
+    return typeof value === "object" ? JSON.stringify(value) : String(value);
+  } catch {
+    // A BigInt or a cycle within.
+    return `(${typeof value})`;
+  }
 }

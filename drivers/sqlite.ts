@@ -91,7 +91,7 @@ export class SqliteDriver implements Driver {
     ) {
       throw new QueueError(
         "CONFIG",
-        `database=${typeof database === "string" ? JSON.stringify(database) : String(database)}: ` +
+        `database=${typeof database === "string" ? JSON.stringify(database) : `(${typeof database})`}: ` +
           "expected a path, :memory:, or an open connection of node:sqlite, bun:sqlite, better-sqlite3 or @db/sqlite",
       );
     }
@@ -266,7 +266,7 @@ export class SqliteDriver implements Driver {
     const { database } = this.#options;
     const connection = typeof database === "string" ? await this.#openPath(database) : adapt(database);
     try {
-      await unlocked(() => migrate(connection));
+      await unlocked(connection, () => migrate(connection));
     } catch (error) {
       if (typeof database === "string") connection.close();
       throw error;
@@ -290,7 +290,7 @@ export class SqliteDriver implements Driver {
     }
     const connection = await openFile(path);
     try {
-      await unlocked(() => {
+      await unlocked(connection, () => {
         // Only has an effect before the first table, so on new files.
         connection.all("PRAGMA auto_vacuum = INCREMENTAL");
         connection.all("PRAGMA journal_mode = WAL");
@@ -616,12 +616,18 @@ function countJobs(connection: Connection, now: number, expiry: number): QueueCo
   return [...byQueue.values()].sort((a, b) => a.queue < b.queue ? -1 : 1);
 }
 
-/** Runs `attempt` until no other process locks the file: at a simultaneous start even a busy timeout does not help. */
-async function unlocked(attempt: () => void): Promise<void> {
+/**
+ * Runs `attempt` once nobody is in the way: another process, against which at a simultaneous start even a busy timeout
+ * does not help, or the app's own transaction on a connection that it brought.
+ */
+async function unlocked(connection: Connection, attempt: () => void): Promise<void> {
   const deadline = performance.now() + 10_000;
   while (true) {
     try {
-      return attempt();
+      if (!connection.inTransaction) return attempt();
+      if (performance.now() > deadline) {
+        throw new Error("the app's own transaction on this connection stayed open for 10 s");
+      }
     } catch (error) {
       if (faultOf(error) !== "busy" || performance.now() > deadline) throw error;
     }

@@ -137,11 +137,10 @@ export class Turn {
   }
 
   #flush(connection: Connection, tasks: Pending[]): void {
-    // The app may have a transaction of its own open on a connection that it brought: it comes first.
-    if (connection.inTransaction) return this.#wait(tasks, new Error(OPEN_TRANSACTION));
-    const storing = tasks.some((task) => task.stores);
     try {
-      this.#verify(storing);
+      // The app may have a transaction of its own open on a connection that it brought: it comes first.
+      if (connection.inTransaction) return this.#wait(tasks, new Error(OPEN_TRANSACTION));
+      this.#verify(tasks.some((task) => task.stores));
     } catch (error) {
       return this.#rejectAll(tasks, error);
     }
