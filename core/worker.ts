@@ -158,7 +158,10 @@ export class Worker {
     }
     const pause = this.#pausedUntil - Date.now();
     if (pause > 0) return this.#wakeIn(pause);
-    this.#reserve(free);
+    // Now and then also while the known queues never run dry, so that a new one does not starve.
+    const look = this.#options.shares.everything && Date.now() - this.#discoveredAt >= POLL;
+    if (look) this.#discover(() => this.#pump());
+    else this.#reserve(free);
   }
 
   #free(): number {
@@ -218,22 +221,20 @@ export class Worker {
 
   /** Fewer jobs came than there are slots: waits for the bell, the next due time, or the poll. */
   #rest(nextDue: number | null, got: number): void {
-    // Also while the known queues never run dry, so that a new one does not starve.
-    const look = got === 0 || Date.now() - this.#discoveredAt >= POLL;
-    if (this.#options.shares.everything && look) this.#discover(got);
-    else if (got === 0) this.#maybeEmpty();
     this.#wakeIn(nextDue === null ? POLL : Math.min(POLL, nextDue - Date.now()));
+    if (got > 0) return;
+    if (!this.#options.shares.everything) return this.#maybeEmpty();
+    this.#discover((added) => added || this.#again || this.#stopping ? this.#pump() : this.#maybeEmpty());
   }
 
-  /** There may be queues that this worker has not met. */
-  #discover(got: number): void {
+  /** Looks for queues that this worker has not met. */
+  #discover(then: (added: boolean) => void): void {
     this.#reserving = true;
     this.#discoveredAt = Date.now();
     this.#parts.driver.queues().then(
       (names) => {
         this.#reserving = false;
-        if (this.#options.shares.discover(names) || this.#again || this.#stopping) this.#pump();
-        else if (got === 0) this.#maybeEmpty();
+        then(this.#options.shares.discover(names));
       },
       (error) => {
         this.#reserving = false;
@@ -368,6 +369,7 @@ export class Worker {
   #force(): void {
     if (this.#forced) return;
     this.#forced = true;
+    this.#settling++;
     this.stop();
     const reason = new QueueError("STOPPED", "the worker was told to stop at once");
     for (const attempt of this.#running) {
@@ -376,6 +378,7 @@ export class Worker {
     }
     // Where the store does not answer, the leases end by themselves.
     this.#cancelForce = after(FORCE_DEADLINE, () => this.#done());
+    this.#settling--;
     this.#finish();
   }
 
@@ -398,8 +401,8 @@ export class Worker {
   }
 
   #finish(): void {
-    const idle = this.#forced || (this.#running.size === 0 && !this.#reserving);
-    if (this.#stopping && idle && this.#settling === 0) this.#done();
+    const idle = this.#forced || this.#running.size === 0;
+    if (this.#stopping && idle && !this.#reserving && this.#settling === 0) this.#done();
   }
 }
 
