@@ -51,6 +51,12 @@ export class LeaseKeeper {
     if (held !== undefined) held.attempt = attempt;
   }
 
+  /** The handler has returned: nothing is left to abort, while the outcome is being stored. */
+  finished(reservation: Reservation): void {
+    const held = this.#held.get(reservation);
+    if (held !== undefined) held.attempt = null;
+  }
+
   /** Whether it is held, as far as known without asking the store: its lease has not run out by the clock. */
   holds(reservation: Reservation): boolean {
     const held = this.#held.get(reservation);

@@ -296,10 +296,11 @@ export class Worker {
   async #settle(attempt: Attempt, outcome: Outcome, duration: number): Promise<void> {
     const { held } = attempt;
     this.#settling++;
+    // Held until the outcome is stored, however long the store fails.
+    this.#leases.finished(held);
     logOutcome(this.#parts.log, held, outcome);
     for (let failures = 0;; failures++) {
       try {
-        this.#leases.drop(held);
         const stored = await settle(this.#parts.driver, held, outcome, Date.now());
         if (stored) this.#emit(EVENTS[outcome.verdict], attempt, duration, outcome);
         else this.#lost(attempt, duration);
@@ -314,10 +315,10 @@ export class Worker {
         if (failures === 0) {
           this.#parts.log.error(`${(error as Error).message} (while storing the outcome of ${label(held)})`);
         }
-        this.#leases.hold(held, Date.now());
         await new Promise<void>((resolve) => after(waitAfter(failures), resolve));
       }
     }
+    this.#leases.drop(held);
     this.#settling--;
     if (this.#stopping) this.#finish();
     else if (this.#options.stopWhenEmpty) this.#pump();
@@ -429,7 +430,7 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: number): 
   const trust = watchStrays({ log, suspects: () => [attempt] });
   try {
     const outcome = await attempt.run(type?.backoff ?? backoff);
-    leases.drop(held);
+    leases.finished(held);
     logOutcome(log, held, outcome);
     if (!await settle(driver, held, outcome, now)) {
       log.warn(

@@ -285,7 +285,7 @@ export class SqliteDriver implements Driver {
       if (this.#file !== null && identityOf(this.#file.path) === "") {
         throw new QueueError("DB", `${this.#file.path} was deleted while it was open: restore it or restart`);
       }
-      mkdirSync(dirname(path), { recursive: true });
+      makeFolder(path);
       warnOfNetwork(path, this.#options.log);
     }
     const connection = await openFile(path);
@@ -641,12 +641,34 @@ function identityOf(path: string): string {
   return stat === undefined ? "" : `${stat.dev}:${stat.ino}`;
 }
 
+/** Where the folder is missing. In Deno, a permission for the file alone does not let us look: opening it tells then. */
+function makeFolder(path: string): void {
+  const folder = dirname(path);
+  try {
+    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
+  } catch {
+    return;
+  }
+  mkdirSync(folder, { recursive: true });
+}
+
 /** NFS, SMB and CIFS, by the magic numbers of statfs(2): WAL needs all processes on one host. */
 const NETWORK_FILE_SYSTEMS = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
 
 function warnOfNetwork(path: string, log: SqliteOptions["log"]): void {
-  if (!NETWORK_FILE_SYSTEMS.includes(statfsSync(dirname(path)).type >>> 0)) return;
+  if (!NETWORK_FILE_SYSTEMS.includes(fileSystemOf(path))) return;
   log?.warn(
     `queue: ${path} is on a network file system: SQLite's WAL can lose data there; use a local disk or another store`,
   );
+}
+
+/** Its magic number; 0 where Deno has no permission to tell, or would ask a person for it. */
+function fileSystemOf(path: string): number {
+  try {
+    const { Deno } = globalThis as { Deno?: { permissions: { querySync(what: object): { state: string } } } };
+    const state = Deno?.permissions.querySync({ name: "sys", kind: "statfs" }).state ?? "granted";
+    return state === "granted" ? statfsSync(dirname(path)).type >>> 0 : 0;
+  } catch {
+    return 0;
+  }
 }
