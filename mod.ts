@@ -40,6 +40,7 @@ export { QueueError, type QueueErrorCode } from "./core/errors.ts";
 export type {
   Database,
   DataOf,
+  DataOfJob,
   Dispatched,
   DispatchOptions,
   Handler,
@@ -48,9 +49,22 @@ export type {
   JobOptions,
   Jobs,
 } from "./core/job.ts";
-export type { Driver, FailedJob, Moved, QueueCounts } from "./core/driver.ts";
+export type {
+  Driver,
+  FailedJob,
+  FailedSelection,
+  Failure,
+  Moved,
+  NewJob,
+  QueueCounts,
+  QueueShare,
+  Release,
+  Reservation,
+  Reserved,
+  ReserveRequest,
+} from "./core/driver.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";
-export type { Environment, SettingOptions } from "./core/config.ts";
+export { DEFAULT_DATABASE, type Environment, type SettingOptions } from "./core/config.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";
 export type { WorkEvent } from "./core/worker.ts";

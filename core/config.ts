@@ -51,7 +51,7 @@ export interface Settings {
 }
 
 /** Where jobs are stored unless `DB_DATABASE` says otherwise. */
-const DEFAULT_DATABASE = "storage/database.sqlite";
+export const DEFAULT_DATABASE = "storage/database.sqlite";
 
 /**
  * Reads the settings.

@@ -88,7 +88,10 @@ export type DataOf<Definition> = Definition extends (job: infer J) => unknown ? 
   : Definition extends { handle: (job: infer J) => unknown } ? DataOfJob<J>
   : unknown;
 
-type DataOfJob<J> = unknown extends J ? unknown : J extends { readonly data: infer Data } ? Data : unknown;
+/** What a job has as `data`. */
+export type DataOfJob<J> = unknown extends J ? unknown
+  : J extends { readonly data: infer Data } ? Data
+  : unknown;
 
 /** How one dispatch differs from what its job type says. */
 export interface DispatchOptions {

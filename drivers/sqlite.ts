@@ -79,7 +79,9 @@ export class SqliteDriver implements Driver {
   #closed = false;
 
   /**
-   * @param options What to work on. Nothing is opened until the first call.
+   * Checks the options. Nothing is opened until the first call.
+   *
+   * @param options What to work on.
    * @throws {QueueError} `CONFIG` when `database` is neither a path nor a connection.
    */
   constructor(options: SqliteOptions) {

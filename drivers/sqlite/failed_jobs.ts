@@ -76,5 +76,5 @@ function toFailedJob(row: Row): FailedJob {
 
 /** A row id; `null` for text that cannot be one. */
 export function numericId(id: string): number | null {
-  return /^\d{1,15}$/.test(id) ? Number(id) : null;
+  return /^(0|[1-9]\d{0,14})$/.test(id) ? Number(id) : null;
 }

@@ -1,0 +1,27 @@
+import { InvalidArgumentError } from "commander";
+import { DURATION_SYNTAX, parseDuration } from "./duration.ts";
+
+/** An option's value as a whole number of at least `least`. commander adds the option's name and what it was. */
+export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const number = /^[+-]?\d+$/.test(text) ? Number(text) : NaN;
+    if (Number.isSafeInteger(number) && number >= least && number <= most) return number;
+    const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`Expected a whole number, ${range}.`);
+  };
+}
+
+/** An option's value as milliseconds, `least` or more. */
+export function duration(least: 0 | 1): (text: string) => number {
+  return (text) => {
+    const milliseconds = parseDuration(text);
+    if (milliseconds !== undefined && milliseconds >= least) return milliseconds;
+    throw new InvalidArgumentError(`Expected ${DURATION_SYNTAX}${least === 0 ? "" : ", not 0"}.`);
+  };
+}
+
+/** An option's value that must not be empty, which a variable that the shell does not know would leave. */
+export function notEmpty(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("Expected something.");
+  return text;
+}

@@ -1,0 +1,176 @@
+import { Command } from "commander";
+import type { Jobs } from "../mod.ts";
+import { VERSION } from "../version.ts";
+import type { Context } from "./context.ts";
+import { dispatch, type DispatchOptions } from "./dispatch.ts";
+import { DURATION_SYNTAX } from "./duration.ts";
+import { readEnvironment } from "./environment.ts";
+import { failed, type FailedOptions } from "./failed.ts";
+import { duration, notEmpty, wholeNumber } from "./option_values.ts";
+import type { Output } from "./output.ts";
+import { moveFailed, type MoveOptions } from "./retry_forget.ts";
+import { status, type StatusOptions } from "./status.ts";
+import { suggest } from "./suggest.ts";
+import { work, type WorkOptions } from "./work.ts";
+
+const SETTINGS = `
+Settings come from the environment, then from .env in the current folder:
+  DB_DATABASE        the SQLite file (default: storage/database.sqlite)
+  QUEUE_JOBS         the jobs module (default: jobs.ts or jobs.js)
+  QUEUE_TRIES        attempts in total (default: 3)
+  QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
+  QUEUE_WORKERS      jobs at a time, unless --concurrency says so (default: 1)
+
+Exit status: 0 done; 1 the store failed, or an id is unknown; 2 the command or a setting cannot work.`;
+
+/** Runs a command with what it needs to know of the process. */
+type Act = (command: (context: Context) => Promise<number>) => Promise<void>;
+
+/**
+ * Parses a command line, runs its command and returns the exit status.
+ *
+ * @throws {CommanderError} After help, the version or a usage error was printed.
+ */
+export async function run(argv: readonly string[], jobs: Jobs | undefined, output: Output): Promise<number> {
+  let status = 0;
+  const act: Act = async (command) => {
+    // Not before: help must not fail on a setting.
+    status = await command({ jobs, env: readEnvironment(), output });
+  };
+  const program = new Command()
+    .description("Background jobs on SQLite: work, look at and repair a queue.")
+    .version(VERSION, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this")
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({
+      writeOut: output.write,
+      writeErr: output.writeError,
+      outputError: (text, write) => write(text.replace(/^error: /, "queue: ")),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    // The program has no name of its own: it may be an app's.
+    .configureHelp({
+      commandUsage: (command) => `${command.parent ? command.name() : ""} ${command.usage()}`.trim(),
+    })
+    .usage("<command> [options]")
+    .addHelpText("after", ({ error }) => error ? "" : SETTINGS);
+  addWork(program, act, jobs === undefined);
+  addMove(program, act, "retry", "put failed jobs back on their queues, with no attempts counted");
+  addMove(program, act, "forget", "delete failed jobs");
+  addFailed(program, act);
+  addStatus(program, act);
+  addDispatch(program, act, jobs === undefined);
+  for (const command of program.commands) {
+    command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
+  }
+  program.showHelpAfterError();
+  program.on("command:*", ([word]: string[]) => refuseCommand(program, word!));
+  await program.parseAsync(argv, { from: "user" });
+  return status;
+}
+
+/** As commander does by itself, but `work` is answered with `queue:work`, too. */
+function refuseCommand(program: Command, word: string): void {
+  const near = suggest(
+    word.includes(":") ? word : `queue:${word}`,
+    program.commands.map((one) => one.name()),
+  );
+  const hint = near === undefined ? "" : `\n(Did you mean ${near}?)`;
+  program.error(`error: unknown command '${word}'${hint}`, { code: "commander.unknownCommand" });
+}
+
+function addWork(program: Command, act: Act, fromModule: boolean): void {
+  const command = program.command("queue:work")
+    .description(
+      "Run jobs until SIGTERM or SIGINT, which let the running jobs finish; a second signal stops at once.",
+    )
+    .summary("run jobs until a signal")
+    .option(
+      "--queue <names>",
+      "high,default: in strict order; high:3,low:1: by weight (default: every queue)",
+      notEmpty,
+    )
+    .option("-c, --concurrency <n>", "jobs at a time (default: QUEUE_WORKERS, or 1)", wholeNumber(1, 10_000))
+    .option("--prefetch <n>", "jobs to take ahead of free slots (default: 0)", wholeNumber(0, 1000))
+    .option("--once", "run one job, if one is due, and stop")
+    .option("--stop-when-empty", "stop when no job is due")
+    .option("--max-jobs <n>", "stop after this many jobs", wholeNumber(1))
+    .option("--max-time <duration>", `stop after this long: ${DURATION_SYNTAX}`, duration(1))
+    .option("--quiet", "print only problems")
+    .option("--json", "print a line of JSON for each event");
+  if (fromModule) addJobs(command);
+  addDatabase(command).action((options: WorkOptions) => act((context) => work(options, context)));
+}
+
+function addMove(program: Command, act: Act, verb: "retry" | "forget", summary: string): void {
+  const command = program.command(`queue:${verb}`)
+    .summary(summary)
+    .description(
+      `${summary[0]!.toUpperCase()}${summary.slice(1)}. An id that is unknown makes the exit status 1.`,
+    )
+    .argument("<id...>", "ids as queue:failed shows them, or: all")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((ids: string[], options: MoveOptions) =>
+    act((context) => moveFailed(verb, ids, options, context))
+  );
+}
+
+function addFailed(program: Command, act: Act): void {
+  const command = program.command("queue:failed")
+    .summary("list failed jobs")
+    .description("List failed jobs in the order of their ids, with the last error of each.")
+    .option("--limit <n>", "how many at most", wholeNumber(1, 1000), 50)
+    .option("--after <id>", "only those after this id", notEmpty)
+    .option("--json", "print one JSON document, with payloads and stacks");
+  addDatabase(command).action((options: FailedOptions) => act((context) => failed(options, context)));
+}
+
+function addStatus(program: Command, act: Act): void {
+  const command = program.command("queue:status")
+    .summary("count jobs by queue and state")
+    .description(
+      "Count the jobs of each queue by state, and show how long its oldest ready job has been waiting.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: StatusOptions) => act((context) => status(options, context)));
+}
+
+function addDispatch(program: Command, act: Act, fromModule: boolean): void {
+  const command = program.command("queue:dispatch")
+    .summary("store a job")
+    .description("Store a job, to be run by a worker.")
+    .argument("<name>", "the name of its job type")
+    .argument("[payload]", "its text, kept as it is, usually JSON; - reads standard input", "null")
+    .option("--delay <duration>", `run no sooner than this from now: ${DURATION_SYNTAX}`, duration(0))
+    .option("--queue <name>", "the queue (default: that of the job type)", notEmpty)
+    .option(
+      "--priority <n>",
+      "higher runs first (default: that of the job type)",
+      wholeNumber(-100, 100),
+    )
+    .option("--json", "print one JSON document");
+  if (fromModule) addJobs(command);
+  addDatabase(command).action((name: string, payload: string, options: DispatchOptions) =>
+    act((context) => dispatch(name, payload, options, context))
+  );
+}
+
+function addJobs(command: Command): void {
+  command.option(
+    "--jobs <file>",
+    "the module whose default export is the map of jobs (default: QUEUE_JOBS, or jobs.ts or jobs.js)",
+    notEmpty,
+  );
+}
+
+function addDatabase(command: Command): Command {
+  return command
+    .option(
+      "--database <path>",
+      "the SQLite file (default: DB_DATABASE, or storage/database.sqlite)",
+      notEmpty,
+    )
+    .helpOption("-h, --help", "print this");
+}

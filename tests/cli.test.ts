@@ -1,0 +1,738 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { describe, it } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { formatDuration, parseDuration } from "../cli/duration.ts";
+import { oneLine } from "../cli/one_line.ts";
+import { suggest } from "../cli/suggest.ts";
+import { table } from "../cli/table.ts";
+import { eventLine } from "../cli/work_lines.ts";
+import { type Jobs, Queue } from "../mod.ts";
+import { VERSION } from "../version.ts";
+import { inFolder } from "./folder.ts";
+import { until } from "./until.ts";
+
+const CLI = fileURLToPath(new URL("../cli.ts", import.meta.url));
+const CLI_URL = pathToFileURL(CLI).href;
+const CONFIG = fileURLToPath(new URL("../deno.json", import.meta.url));
+
+const COMMANDS = [
+  "queue:work",
+  "queue:retry",
+  "queue:forget",
+  "queue:failed",
+  "queue:status",
+  "queue:dispatch",
+];
+
+/** Jobs that end in each way; `patient` until there is a file `go`. */
+const JOBS = `
+import { existsSync } from "node:fs";
+export default {
+  echo: (job) => console.log("echo " + job.payload),
+  flaky: { backoff: [10_000], handle: () => { throw new Error("upstream 503\\nand more"); } },
+  broken: { tries: 1, handle: () => { throw new Error("broken " + "x".repeat(4000)); } },
+  patient: () => new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (!existsSync("go")) return;
+      clearInterval(timer);
+      console.log("patient went");
+      resolve();
+    }, 5);
+  }),
+  obedient: (job) => new Promise((_, reject) => {
+    job.signal.addEventListener("abort", () => reject(job.signal.reason));
+  }),
+  stubborn: () => new Promise(() => {}),
+};
+`;
+
+interface Runtime {
+  readonly name: "deno" | "bun" | "node";
+  readonly command: readonly string[];
+}
+
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Options {
+  readonly cwd: string;
+  readonly env?: Record<string, string>;
+  readonly input?: string;
+}
+
+/** A line of a stack trace. */
+const STACK = /^\s+at /m;
+
+/** The runtimes that the test runner names, or else the one that runs this. */
+function runtimes(): Runtime[] {
+  const { TEST_DENO, TEST_BUN, TEST_NODE } = process.env;
+  const named: Runtime[] = [];
+  if (TEST_DENO) named.push(runtime("deno", TEST_DENO));
+  if (TEST_BUN) named.push(runtime("bun", TEST_BUN));
+  if (TEST_NODE) named.push(runtime("node", TEST_NODE));
+  if (named.length > 0) return named;
+  const { deno, bun } = process.versions;
+  return [runtime(deno ? "deno" : bun ? "bun" : "node", process.execPath)];
+}
+
+function runtime(name: Runtime["name"], executable: string): Runtime {
+  return { name, command: name === "deno" ? [executable, "run", "-A", `--config=${CONFIG}`] : [executable] };
+}
+
+/** Only what a runtime needs: the settings of whoever runs the tests must not be seen. */
+function environment(extra: Record<string, string> = {}): Record<string, string> {
+  const env: Record<string, string> = { NODE_NO_WARNINGS: "1", ...extra };
+  for (const name of ["PATH", "HOME", "DENO_DIR", "TMPDIR"]) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+class Running {
+  stdout = "";
+  stderr = "";
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+
+  constructor(command: readonly string[], { cwd, env, input }: Options) {
+    this.child = spawn(command[0]!, command.slice(1), { cwd, env: environment(env), stdio: "pipe" });
+    this.child.stdout!.setEncoding("utf8").on("data", (text: string) => this.stdout += text);
+    this.child.stderr!.setEncoding("utf8").on("data", (text: string) => this.stderr += text);
+    if (input !== undefined) this.child.stdin!.end(input);
+    this.ended = new Promise((resolve, reject) => {
+      this.child.on("error", reject);
+      this.child.on("close", (status) => resolve({ status, stdout: this.stdout, stderr: this.stderr }));
+    });
+  }
+
+  /** Waits until it printed `text` to standard output. */
+  async saw(text: string): Promise<void> {
+    await until(() => this.stdout.includes(text), `${JSON.stringify(text)} in ${JSON.stringify(this)}`);
+  }
+
+  signal(signal: "SIGTERM" | "SIGINT"): void {
+    process.kill(this.child.pid!, signal);
+  }
+
+  toJSON(): unknown {
+    return { stdout: this.stdout, stderr: this.stderr };
+  }
+}
+
+/** An app that runs several command lines, one after another, in one process: most tests need no more. */
+const SESSION = `
+import process from "node:process";
+import { main } from ${JSON.stringify(CLI_URL)};
+for (const line of process.argv.slice(2)) {
+  const status = await main(line === "" ? [] : line.split(" "));
+  process.stdout.write("\\u0000" + status + "\\u0000");
+  process.stderr.write("\\u0000");
+}
+`;
+
+/** Uses the database that the command line finds in `cwd`. */
+async function withQueue(cwd: string, jobs: Jobs, use: (queue: Queue) => Promise<unknown>): Promise<void> {
+  const log = { warn: () => {}, error: () => {} };
+  const queue = new Queue({ jobs, database: join(cwd, "storage/database.sqlite"), env: {}, log });
+  try {
+    await use(queue);
+  } finally {
+    await queue.close();
+  }
+}
+
+/** Stores jobs with the payloads 1, 2, … */
+async function seed(cwd: string, names: readonly string[]): Promise<void> {
+  const jobs = Object.fromEntries(names.map((name) => [name, () => {}]));
+  await withQueue(cwd, jobs, (queue) => queue.dispatchMany(names.map((name, at) => [name, at + 1])));
+}
+
+/** Leaves failed jobs whose errors are long. */
+async function seedFailed(cwd: string, count: number): Promise<void> {
+  const broken = (): never => {
+    throw new Error("broken " + "x".repeat(4000));
+  };
+  await withQueue(cwd, { broken: { tries: 1, handle: broken } }, async (queue) => {
+    await queue.dispatchMany(Array.from({ length: count }, () => ["broken", null]));
+    await queue.work({ stopWhenEmpty: true });
+  });
+}
+
+function inProject(use: (cwd: string) => Promise<void>): Promise<void> {
+  return inFolder((cwd) => {
+    writeFileSync(join(cwd, "jobs.ts"), JOBS);
+    return use(cwd);
+  });
+}
+
+for (const { name, command } of runtimes()) {
+  const start = (args: readonly string[], options: Options): Running =>
+    new Running([...command, CLI, ...args], options);
+
+  /** Runs one command line in a process of its own; fails when it does not exit with `status`. */
+  const expect = async (status: number, args: string, options: Options): Promise<Ended> => {
+    const ended = await start(args.split(" ").filter((arg) => arg !== ""), options).ended;
+    assert.equal(ended.status, status, `${args}: ${JSON.stringify(ended)}`);
+    assert.doesNotMatch(ended.stderr, STACK, args);
+    return ended;
+  };
+
+  /** Runs several in one process, and returns what each printed and its status. */
+  const session = async (lines: readonly string[], options: Options): Promise<Ended[]> => {
+    const script = join(options.cwd, "session.mjs");
+    writeFileSync(script, SESSION);
+    const { status, stdout, stderr } = await new Running([...command, script, ...lines], options).ended;
+    rmSync(script);
+    assert.equal(status, 0, `the app itself: ${stderr}`);
+    assert.doesNotMatch(stderr, STACK);
+    const out = stdout.split("\u0000");
+    const err = stderr.split("\u0000");
+    return lines.map((_, at) => ({
+      status: Number(out[2 * at + 1]),
+      stdout: out[2 * at]!,
+      stderr: err[at]!,
+    }));
+  };
+
+  describe(`the command line on ${name}`, () => {
+    it("explains itself: --help, --version, and the help of each command", () =>
+      inFolder(async (cwd) => {
+        const nothing = await expect(2, "", { cwd });
+        assert.match(nothing.stderr, /^Usage: <command>/, "no command: help, as an error");
+        assert.equal(nothing.stdout, "");
+        const lines = ["--help", "--version", ...COMMANDS.map((one) => `${one} --help`)];
+        const [help, version, ...each] = await session(lines, { cwd });
+        for (const one of COMMANDS) assert.match(help!.stdout, new RegExp(`^ +${one} `, "m"));
+        assert.deepEqual(version, { status: 0, stdout: `${VERSION}\n`, stderr: "" });
+        for (const [at, { status, stdout, stderr }] of each.entries()) {
+          assert.deepEqual([status, stderr], [0, ""]);
+          assert.match(stdout, new RegExp(`^Usage: ${COMMANDS[at]} `));
+          assert.match(stdout, /--json/);
+          assert.match(stdout, /--database/);
+        }
+        assert.deepEqual(readdirSync(cwd), [], "help makes no files");
+      }));
+
+    it("answers a slip with usage, a suggestion and exit status 2", () =>
+      inProject(async (cwd) => {
+        await expect(2, "queue:wrok", { cwd });
+        const slips: [line: string, ...answers: RegExp[]][] = [
+          ["queue:wrok", /unknown command 'queue:wrok'/, /Did you mean queue:work\?/, /^Usage:/m],
+          ["work --once", /Did you mean queue:work\?/],
+          [
+            "queue:work --concurency=3",
+            /unknown option '--concurency=3'/,
+            /--concurrency\?/,
+            /^Usage: queue:work/m,
+          ],
+          ["queue:work --concurrency=many", /--concurrency/, /'many'/, /whole number, from 1/],
+          ["queue:work --max-time=soon", /--max-time/, /'soon'/, /500ms/],
+          ["queue:work --max-time=0", /--max-time/, /'0'/, /not 0/],
+          ["queue:work --queue=a:b", /--queue/, /the weight of a is b/],
+          ["queue:failed --limit=0", /--limit/, /'0'/, /from 1 to 1000/],
+          ["queue:failed --database=", /--database/],
+          ["queue:failed now", /too many arguments/],
+          ["queue:retry", /missing required argument/],
+          ["queue:retry all 7", /either all or ids/],
+          ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
+          ["queue:dispatch echo --priority=high", /--priority/, /from -100 to 100/],
+          ["queue:dispatch echo --queue=a,b", /queue="a,b"/],
+        ];
+        const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
+        for (const [at, [line, ...answers]] of slips.entries()) {
+          assert.equal(ended[at]!.status, 2, line);
+          for (const answer of answers) assert.match(ended[at]!.stderr, answer, line);
+        }
+      }));
+
+    it("takes a job from dispatch to done, and shows it in between", () =>
+      inProject(async (cwd) => {
+        const piped = await expect(0, "queue:dispatch echo -", { cwd, input: '{"id":7}\n' });
+        assert.equal(piped.stdout, "dispatched 1 echo\n");
+        const [bare, later, asJson, status] = await session([
+          "queue:dispatch echo",
+          "queue:dispatch echo later --delay=2h --queue=slow --priority=5",
+          "queue:dispatch echo text --json",
+          "queue:status",
+        ], { cwd });
+        assert.equal(bare!.stdout, "dispatched 2 echo\n");
+        assert.equal(later!.stdout, "dispatched 3 echo, due in 2 h\n");
+        assert.deepEqual(JSON.parse(asJson!.stdout), { id: "4", name: "echo" });
+        assert.match(status!.stdout, /^QUEUE +READY +DELAYED +RESERVED +FAILED/);
+        assert.match(status!.stdout, /^default +3 +0 +0 +0 +\d/m);
+        assert.match(status!.stdout, /^slow +0 +1 +0 +0 +-$/m);
+        assert.match(status!.stdout, /^total +3 +1 +0 +0 /m);
+
+        const worked = await expect(0, "queue:work --stop-when-empty", { cwd });
+        const [banner, ...lines] = worked.stdout.trimEnd().split("\n");
+        assert.equal(banner, "working every queue · concurrency 1 · storage/database.sqlite · 6 job types");
+        const time = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
+        const printed = (pattern: string): void =>
+          assert.match(worked.stdout, new RegExp(`^${pattern}$`, "m"));
+        printed(String.raw`${time}  echo {6}1 {7}1/3 {14}START`);
+        printed('echo {"id":7}'); // handlers print where they like
+        printed(String.raw`${time}  echo {6}1 {7}1/3 +\d+ ms  DONE`);
+        printed("echo null"); // where no payload is given
+        printed("echo text");
+        assert.equal(lines.length, 9);
+        assert.ok(!worked.stdout.includes("\u001b"), "no colour where there is no terminal");
+        assert.equal(worked.stderr, "");
+
+        const after = await expect(0, "queue:status --json", { cwd });
+        assert.deepEqual(JSON.parse(after.stdout), {
+          queues: [{ queue: "slow", ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null }],
+          total: { ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null },
+        });
+      }));
+
+    it("shows, retries and forgets failed jobs, without a jobs module", () =>
+      inFolder(async (cwd) => {
+        await seedFailed(cwd, 3);
+        const [page, next, some, unknown, one, rest, none, empty, status] = await session([
+          "queue:failed --limit=2",
+          "queue:failed --after=2 --json",
+          "queue:retry 2 99 1,2 2",
+          "queue:forget 99 --json",
+          "queue:forget 3",
+          "queue:retry all --json",
+          "queue:forget all",
+          "queue:failed",
+          "queue:status",
+        ], { cwd });
+        const [heading, first, second, more] = page!.stdout.trimEnd().split("\n");
+        assert.match(heading!, /^ID {2}NAME {4}QUEUE {4}ATTEMPTS {2}FAILED AT {12}ERROR$/);
+        assert.match(
+          first!,
+          /^ 1 {2}broken {2}default {9}1 {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}broken x{4000}$/,
+          "uncut where there is no terminal",
+        );
+        assert.match(second!, /^ 2 {2}broken /);
+        assert.equal(more, "more: queue:failed --after=2");
+        const { failed: [job], next: after } = JSON.parse(next!.stdout);
+        assert.equal(after, null);
+        assert.deepEqual(
+          Object.keys(job).sort().join(" "),
+          "attempts error failedAt id name payload priority queue stack",
+        );
+        assert.equal(job.id, "3");
+        assert.match(job.failedAt, /^\d{4}-\d\d-\d\dT.*Z$/);
+
+        assert.deepEqual(some, {
+          status: 1,
+          stdout: "retried 2 broken\n",
+          stderr: "queue: no failed job 99\nqueue: no failed job 1,2\n",
+        });
+        assert.equal(unknown!.status, 1);
+        assert.deepEqual(JSON.parse(unknown!.stdout), { forgotten: [], unknown: ["99"] });
+        assert.deepEqual(one, { status: 0, stdout: "forgotten 3 broken\n", stderr: "" });
+        assert.deepEqual(JSON.parse(rest!.stdout), { retried: [{ id: "1", name: "broken" }], unknown: [] });
+        assert.deepEqual(none, { status: 0, stdout: "no failed jobs\n", stderr: "" });
+        assert.deepEqual(empty, { status: 0, stdout: "no failed jobs\n", stderr: "" });
+        assert.match(status!.stdout, /^default +2 +0 +0 +0 /m);
+      }));
+
+    it("says once of each attempt how it ended", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["flaky", "broken"]);
+        const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
+        assert.match(stdout, / flaky +1 +1\/3 +\d+ ms +RETRY in 10 s: upstream 503$/m);
+        assert.match(stdout, / broken +2 +1\/1 +\d+ ms +FAIL: broken x/);
+        assert.equal(stderr, "");
+      }));
+
+    it("prints a line of JSON for each event, with the same keys in all", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["flaky", "broken"]);
+        const { stdout, stderr } = await expect(0, "queue:work --json --max-jobs=2 --concurrency=2", { cwd });
+        const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+        for (const event of events) {
+          assert.equal(
+            Object.keys(event).join(" "),
+            "time event id name queue attempt tries duration error retryIn",
+          );
+          assert.match(event.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+        }
+        const of = (id: string): string[] => events.filter((one) => one.id === id).map((one) => one.event);
+        assert.deepEqual(of("1"), ["started", "released"]);
+        assert.deepEqual(of("2"), ["started", "failed"]);
+        const released = events.find((one) => one.event === "released");
+        assert.equal(released.error, "upstream 503\nand more");
+        assert.equal(released.retryIn, 10_000);
+        assert.equal(typeof released.duration, "number");
+        assert.match(stderr, /^queue: job flaky failed \(attempt 1\), retrying: upstream 503/m);
+      }));
+
+    it("works until told otherwise: --once, --max-jobs, --max-time, --quiet", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["echo", "echo", "echo", "echo"]);
+        const quiet = await session([
+          "queue:work --quiet --once",
+          "queue:work --quiet --max-jobs=2",
+          "queue:work --quiet --max-time=100ms",
+          "queue:work --quiet --once",
+          "queue:dispatch flaky",
+          "queue:work --quiet --once",
+        ], { cwd });
+        assert.deepEqual(quiet.slice(0, 4).map(({ stdout }) => stdout), [
+          "echo 1\n",
+          "echo 2\necho 3\n",
+          "echo 4\n",
+          "",
+        ]);
+        assert.deepEqual(quiet.map(({ status }) => status), [0, 0, 0, 0, 0, 0]);
+        const failed = quiet.at(-1)!;
+        assert.equal(failed.stdout, "");
+        assert.match(
+          failed.stderr,
+          /^queue: job flaky failed \(attempt 1\), retrying/,
+          "problems are not quiet",
+        );
+      }));
+
+    it("takes the queues it is told to, in strict order or by weight", () =>
+      inProject(async (cwd) => {
+        const ended = await session([
+          "queue:dispatch echo low --queue=low",
+          "queue:dispatch echo high --queue=high",
+          "queue:dispatch echo other --queue=other",
+          "queue:work --queue=high,low --stop-when-empty",
+          "queue:work --queue=high:3,other:1 --stop-when-empty --concurrency=4",
+        ], { cwd });
+        assert.deepEqual(ended[3]!.stdout.match(/^echo .*/gm), ["echo high", "echo low"]);
+        assert.match(ended[3]!.stdout, /^working high,low · concurrency 1 · /);
+        assert.deepEqual(ended[4]!.stdout.match(/^echo .*/gm), ["echo other"]);
+        assert.match(ended[4]!.stdout, /^working high:3,other:1 · concurrency 4 · /);
+      }));
+
+    it("finishes the running job after SIGTERM or SIGINT, and exits with 0", () =>
+      Promise.all((["SIGTERM", "SIGINT"] as const).map((signal) =>
+        inProject(async (cwd) => {
+          await seed(cwd, ["patient", "echo"]);
+          const worker = start(["queue:work"], { cwd });
+          await worker.saw("START");
+          worker.signal(signal);
+          await worker.saw("stopping after the running jobs");
+          writeFileSync(join(cwd, "go"), "");
+          const { status, stdout, stderr } = await worker.ended;
+          assert.equal(status, 0, `${signal}: ${stdout} ${stderr}`);
+          assert.match(stdout, /patient went\n.* DONE\n$/);
+          assert.doesNotMatch(stdout, /^echo/m, "it takes no other job");
+          await withQueue(cwd, {}, async (queue) => assert.equal(await queue.waiting(), 1));
+        })
+      )).then(() => {}));
+
+    it("stops at once at a second signal, and hands back what it ran", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["obedient", "stubborn"]);
+        const worker = start(["queue:work", "--concurrency=2"], { cwd });
+        await until(() => worker.stdout.match(/START/g)?.length === 2, "both jobs");
+        worker.signal("SIGTERM");
+        await worker.saw("stopping after the running jobs");
+        worker.signal("SIGINT");
+        const { status, stderr } = await worker.ended;
+        assert.equal(status, 0, stderr);
+        const attempts: number[] = [];
+        const record = (job: { attempt: number }): void => void attempts.push(job.attempt);
+        await withQueue(cwd, { obedient: record, stubborn: record }, (queue) =>
+          queue.work({ stopWhenEmpty: true }));
+        assert.deepEqual(attempts, [1, 1], "the attempts were not spent");
+      }));
+
+    it("ends without a stack trace when nobody reads its output", () =>
+      inProject(async (cwd) => {
+        await seedFailed(cwd, 20);
+        /** Runs a command line whose standard output is closed at the other end before it starts. */
+        const unread = async (line: string): Promise<string> => {
+          const pipe = `{ read go; "$@"; echo "status $?" >&2; } | { exec 0<&-; echo closed >&2; }`;
+          const shell = new Running(["sh", "-c", pipe, "sh", ...command, CLI, ...line.split(" ")], { cwd });
+          await until(() => shell.stderr.includes("closed"), "the end of the reader");
+          shell.child.stdin!.end("go\n");
+          return (await shell.ended).stderr;
+        };
+        const stopping = "queue: nobody reads standard output any more: stopping after the running jobs\n";
+        await Promise.all([
+          ...["queue:failed", "queue:failed --json", "--help"].map(async (line) =>
+            assert.equal(await unread(line), "closed\nstatus 0\n", line)
+          ),
+          unread("queue:work").then((stderr) => assert.equal(stderr, `closed\n${stopping}status 1\n`)),
+        ]);
+      }));
+
+    it("loses no output to a slow reader", () =>
+      inProject(async (cwd) => {
+        await seedFailed(cwd, 20);
+        // 160,000 characters, and a pipe takes 65,536: the rest must wait until somebody reads.
+        const pipe = `"$@" | { read first; echo "$first"; read second; echo "$second"; sleep 0.3; cat; }`;
+        const words = ["sh", "-c", pipe, "sh", ...command, CLI, "queue:failed", "--json"];
+        const { stdout } = await new Running(words, { cwd }).ended;
+        assert.equal(JSON.parse(stdout).failed.length, 20);
+      }));
+
+    it("finds the jobs module by --jobs, QUEUE_JOBS, .env, or its usual name", () =>
+      inFolder(async (cwd) => {
+        const modules = {
+          "a.ts": "fromOption",
+          "b.js": "fromProcess",
+          "c.mjs": "fromDotenv",
+          "jobs.js": "usual",
+        };
+        for (const [file, job] of Object.entries(modules)) {
+          writeFileSync(join(cwd, file), `export default { ${job}: () => {} };`);
+        }
+        const dispatch = async (line: string, env?: Record<string, string>): Promise<string> =>
+          (await expect(2, `queue:dispatch nosuch ${line}`, { cwd, env })).stderr;
+        assert.match(await dispatch(""), /there are: usual$/m);
+        writeFileSync(
+          join(cwd, ".env"),
+          "QUEUE_JOBS=c.mjs\nDB_DATABASE='data/app.sqlite'\nQUEUE_WORKERS=3\n",
+        );
+        const env = { QUEUE_JOBS: "./b.js" };
+        assert.match(await dispatch(""), /there are: fromDotenv$/m);
+        assert.match(await dispatch("", env), /there are: fromProcess$/m, "the process's own wins");
+        assert.match(await dispatch("--jobs=a.ts", env), /there are: fromOption$/m);
+
+        const worked = await expect(0, "queue:work --stop-when-empty", { cwd });
+        assert.equal(worked.stdout, "working every queue · concurrency 3 · data/app.sqlite · 1 job type\n");
+        assert.ok(readdirSync(join(cwd, "data")).includes("app.sqlite"), "the folder is made");
+        const other = { DB_DATABASE: "other.sqlite" };
+        const missing = await expect(1, "queue:status", { cwd, env: other });
+        assert.equal(missing.stderr, "queue: no database at other.sqlite\n");
+        await expect(0, "queue:status --database=data/app.sqlite", { cwd, env: other });
+      }));
+
+    it("takes nothing from .env but the queue's own settings", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(join(cwd, ".env"), "QUEUE_TRIES=7\nSECRET=hunter2\n");
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          "export default { ask: (job) => console.log(job.tries, process.env.QUEUE_TRIES, process.env.SECRET) };",
+        );
+        await expect(0, "queue:dispatch ask", { cwd });
+        const { stdout } = await expect(0, "queue:work --once", { cwd });
+        // Bun reads .env by itself, before any program.
+        assert.match(stdout, name === "bun" ? /^7 7 hunter2$/m : /^7 undefined undefined$/m);
+      }));
+
+    it("says in one line which jobs module is at fault, and why", () =>
+      inFolder(async (cwd) => {
+        const modules: [file: string, text: string, why: RegExp][] = [
+          ["throws.ts", "throw new TypeError('no\\nkey');", /: failed to load: TypeError: no$/],
+          ["syntax.ts", "export default {", /: failed to load: /],
+          ["imports.ts", "import './nowhere.ts'; export default {};", /: failed to load: .*nowhere/],
+          ["named.ts", "export const jobs = {};", /: it has no default export; expected the map of jobs/],
+          ["function.ts", "export default () => {};", /: its default export is a function; expected/],
+          ["array.ts", "export default [];", /: its default export is an array; expected/],
+          ["empty.ts", "export default {};", /: its default export has no jobs; expected/],
+          ["value.ts", "export default { mail: 7 };", /: its job "mail" is a number; expected/],
+          [
+            "odd.ts",
+            "export default { mail: { tries: 0, handle: () => {} } };",
+            /jobs\.mail\.tries=0: expected/,
+          ],
+        ];
+        for (const [file, text] of modules) writeFileSync(join(cwd, file), text);
+        const others: [line: string, why: RegExp][] = [
+          ["queue:work", /no jobs module: expected --jobs FILE, .* jobs\.ts or jobs\.js in \//],
+          ["queue:dispatch mail", /no jobs module/],
+          ["queue:work --jobs=none.ts", /jobs module .*\/none\.ts \(--jobs\): no such file/],
+        ];
+        const cases = [
+          ...modules.map(([file, , why]) => [`queue:work --jobs=${file}`, why] as const),
+          ...others,
+        ];
+        const ended = await session(cases.map(([line]) => line), { cwd });
+        for (const [at, [line, why]] of cases.entries()) {
+          assert.equal(ended[at]!.status, 2, line);
+          assert.match(ended[at]!.stderr, /^queue: [^\n]+\n$/, line);
+          assert.match(ended[at]!.stderr.trimEnd(), why, line);
+        }
+        for (const [at, [file]] of modules.slice(0, -1).entries()) {
+          assert.match(ended[at]!.stderr, new RegExp(`^queue: jobs module .*/${file}: `));
+        }
+        assert.ok(readdirSync(cwd).every((file) => file.endsWith(".ts")), "no database was made");
+      }));
+
+    it("refuses in one line what cannot be dispatched, and settings that cannot work", () =>
+      inProject(async (cwd) => {
+        const [unknown, inherited, large, url] = await session([
+          "queue:dispatch ehco",
+          "queue:dispatch toString",
+          "queue:dispatch echo 12345678901",
+          "queue:dispatch echo --database=file:x",
+        ], { cwd, env: { QUEUE_MAX_PAYLOAD: "10" } });
+        assert.equal(
+          unknown!.stderr,
+          'queue: no job handler named "ehco" (did you mean echo?); ' +
+            "there are: echo, flaky, broken, patient, obedient, stubborn\n",
+        );
+        assert.match(inherited!.stderr, /^queue: no job handler named "toString"; there are: .*\n$/);
+        assert.match(large!.stderr, /^queue: .*\b10\b.*\n$/);
+        assert.match(url!.stderr, /^queue: database="file:x": expected a path.*\n$/);
+        assert.deepEqual([unknown, inherited, large, url].map((ended) => ended!.status), [2, 2, 2, 2]);
+        const tries = await expect(2, "queue:work", { cwd, env: { QUEUE_TRIES: "lots" } });
+        assert.match(tries.stderr, /^queue: QUEUE_TRIES="lots": expected .*\n$/);
+      }));
+
+    it("makes no database to look at one, and says in one line what is wrong with one", () =>
+      inProject(async (cwd) => {
+        writeFileSync(join(cwd, "text.sqlite"), "this is text, not a database\n".repeat(100));
+        mkdirSync(join(cwd, "folder.sqlite"));
+        const looks = ["queue:failed", "queue:status", "queue:retry all", "queue:forget 1"];
+        const broken = ["queue:status", "queue:work", "queue:dispatch echo"].flatMap((line) => [
+          `${line} --database=text.sqlite`,
+          `${line} --database=folder.sqlite`,
+        ]);
+        const ended = await session([...looks, ...broken], { cwd });
+        for (const [at, line] of [...looks, ...broken].entries()) {
+          assert.equal(ended[at]!.status, 1, line);
+          assert.match(ended[at]!.stderr, /^queue: [^\n]+\n$/, line);
+          assert.equal(ended[at]!.stdout, "", line);
+        }
+        assert.equal(ended[0]!.stderr, "queue: no database at storage/database.sqlite\n");
+        assert.deepEqual(readdirSync(cwd).sort(), ["folder.sqlite", "jobs.ts", "text.sqlite"]);
+      }));
+
+    it("is part of an app that gives it its jobs, and leaves no listeners behind", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "app.mjs"),
+          `import process from "node:process";
+          import { main } from ${JSON.stringify(CLI_URL)};
+          const EVENTS = ["SIGTERM", "SIGINT", "unhandledRejection", "uncaughtException"];
+          const listeners = () => [
+            ...EVENTS.map((event) => process.listenerCount(event)),
+            process.stdout.listenerCount("error"), process.stderr.listenerCount("error"),
+          ].join();
+          const jobs = { hello: (job) => console.log("hello " + job.payload) };
+          const before = listeners();
+          console.log(await main(["queue:dispatch", "hello", "you"], jobs));
+          console.log(await main(["queue:work", "--stop-when-empty"], jobs));
+          console.log(await main(["queue:dispatch", "helo"], jobs));
+          console.log(await main(["queue:work", "--jobs=other.ts"], jobs));
+          console.log(listeners() === before, process.exitCode);`,
+        );
+        const app = new Running([...command, "app.mjs"], { cwd, env: { QUEUE_JOBS: "nowhere.ts" } });
+        const { status, stdout, stderr } = await app.ended;
+        assert.equal(status, 0, stderr);
+        assert.match(
+          stdout,
+          /^dispatched 1 hello\n0\nworking .*\n.* START\nhello you\n.* DONE\n0\n2\n2\ntrue undefined\n$/,
+        );
+        assert.match(stderr, /^queue: no job handler named "helo" \(did you mean hello\?\)/);
+        assert.match(stderr, /^queue: unknown option '--jobs=other\.ts'/m, "its jobs are its own");
+      }));
+
+    it("works a jobs module that imports this package itself", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import { main } from ${JSON.stringify(CLI_URL)};
+          export default { hello: () => console.log(typeof main) };`,
+        );
+        await expect(0, "queue:dispatch hello", { cwd });
+        assert.match((await expect(0, "queue:work --once", { cwd })).stdout, /^function$/m);
+      }));
+
+    const skip = name !== "deno" && "only Deno has permissions";
+    it("needs no permission but those for its files", { skip }, () =>
+      inProject(async (cwd) => {
+        const rights = ["--no-prompt", `--config=${CONFIG}`, "--allow-read=.", "--allow-write=storage"];
+        for (const line of ["queue:dispatch echo free", "queue:work --stop-when-empty", "queue:failed"]) {
+          const words = [command[0]!, "run", ...rights, CLI, ...line.split(" ")];
+          const ended = await new Running(words, { cwd }).ended;
+          assert.deepEqual([ended.status, ended.stderr], [0, ""], `${line}: ${JSON.stringify(ended)}`);
+        }
+      }));
+  });
+}
+
+describe("what the command line prints", () => {
+  it("reads durations as seconds, or with a unit", () => {
+    const cases: [text: string, milliseconds: number | undefined][] = [
+      ["90", 90_000],
+      ["90s", 90_000],
+      ["500ms", 500],
+      ["1.5h", 5_400_000],
+      ["5m", 300_000],
+      ["1d", 86_400_000],
+      ["0", 0],
+      ["", undefined],
+      ["-5", undefined],
+      ["5 m", undefined],
+      ["5w", undefined],
+      ["1e3", undefined],
+      ["Infinity", undefined],
+    ];
+    for (const [text, milliseconds] of cases) assert.equal(parseDuration(text), milliseconds, text);
+  });
+
+  it("writes durations in their two largest units", () => {
+    const cases: [milliseconds: number, text: string][] = [
+      [0.4, "0 ms"],
+      [12.3, "12 ms"],
+      [999.6, "1 s"],
+      [1234, "1.2 s"],
+      [10_000, "10 s"],
+      [59_940, "59.9 s"],
+      [59_960, "1 m"],
+      [200_000, "3 m 20 s"],
+      [3_599_600, "1 h"],
+      [7_500_000, "2 h 5 m"],
+      [86_399_000, "1 d"],
+      [187_200_000, "2 d 4 h"],
+    ];
+    for (const [milliseconds, text] of cases) assert.equal(formatDuration(milliseconds), text);
+  });
+
+  it("keeps to one line what comes from payloads, without what a terminal would obey", () => {
+    assert.equal(oneLine("\n  first\u001b[31m red\u0007\t!\nsecond"), "first [31m red !");
+    assert.equal(oneLine("\r\n"), "");
+  });
+
+  it("cuts a table to the width of the terminal, between characters", () => {
+    const columns = [{ title: "ID", right: true }, { title: "ERROR" }];
+    assert.deepEqual(table(columns, [["7", "🙂🙂🙂🙂🙂🙂"], ["12", "short\nmore"]], 8), [
+      "ID  ERR…",
+      " 7  🙂🙂🙂…",
+      "12  sho…",
+    ]);
+    assert.deepEqual(
+      table(columns, [["7", "x".repeat(200)]])[1],
+      ` 7  ${"x".repeat(200)}`,
+      "uncut elsewhere",
+    );
+  });
+
+  it("suggests what is near, and nothing where all is far", () => {
+    const names = ["thumbnail", "mail", "invoice"];
+    assert.equal(suggest("thumbnial", names), "thumbnail");
+    assert.equal(suggest("Mail", names), "mail");
+    assert.equal(suggest("mial", names), "mail");
+    assert.equal(suggest("delete", names), undefined);
+  });
+
+  it("colours the state of an event where it may", () => {
+    const job = { id: "8", name: "invoice", queue: "default", attempt: 1, tries: 5 };
+    const event = {
+      type: "released",
+      job,
+      duration: 30,
+      error: "upstream 503\nmore",
+      retryIn: 10_000,
+    } as const;
+    const at = new Date(2026, 11, 1, 12, 4, 5);
+    assert.equal(
+      eventLine(event, at, 9, false),
+      "2026-12-01 12:04:05  invoice    8       1/5       30 ms  RETRY in 10 s: upstream 503",
+    );
+    assert.ok(eventLine(event, at, 9, true).endsWith("\u001b[33mRETRY in 10 s\u001b[0m: upstream 503"));
+  });
+});
