@@ -355,8 +355,10 @@ export class Queue<const J extends Jobs = Jobs> {
     this.#closed = true;
     for (const worker of this.#workers.keys()) worker.stop();
     await Promise.allSettled(this.#workers.values());
-    const driver = this.#driver ?? await this.#loading;
-    await driver?.close();
+    await this.#loading?.catch(() => {});
+    // What was called before goes first: it may be waiting for the driver to load, too.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    await this.#driver?.close();
   }
 
   /** As {@linkcode close}, for `await using`. */

@@ -75,10 +75,10 @@ function catchStray(event: "unhandledRejection" | "uncaughtException", what: str
     ? [...watchers].flatMap((watcher) => watcher.suspects())
     : [];
   const text = error instanceof Error ? error.stack ?? error.message : String(error);
-  const log = watchers.values().next().value?.log;
-  if (log !== undefined && suspects.length > 0) {
+  const watcher = [...watchers].find((one) => one.suspects().includes(suspects[0])) ?? [...watchers][0];
+  if (watcher !== undefined && suspects.length > 0) {
     const jobs = suspects.slice(0, 10).map(({ id, name }) => `${name} (id ${id})`).join(" or ");
-    log.error(`queue: job ${jobs} ${what}: ${text}`);
+    watcher.log.error(`queue: job ${jobs} ${what}: ${text}`);
     return;
   }
   // Not a job's. Where the app listens, it decides; else the runtime does what it would without us: end the process.

@@ -278,6 +278,7 @@ export class SqliteDriver implements Driver {
     this.#bell.close();
     this.#bell = new Bell(this.#file === null ? null : `${this.#file.path}-bell`);
     for (const wake of this.#listeners.keys()) this.#listeners.set(wake, this.#bell.listen(wake));
+    if (this.#file !== null) warnOfVersion(connection, this.#options.log);
     this.#connection = connection;
     return connection;
   }
@@ -497,9 +498,10 @@ function deleteDone(connection: Connection, jobs: readonly Reservation[]): boole
       token,
     );
     const ids = new Set(deleted.map(({ id }) => String(id)));
-    for (const held of batch) if (ids.has(held.id)) done.add(held);
+    for (const held of batch) if (ids.delete(held.id)) done.add(held);
   }
-  return jobs.map((held) => done.has(held));
+  // Of two completions of one reservation, the first.
+  return jobs.map((held) => done.delete(held));
 }
 
 function hold(connection: Connection, ids: number[], seconds: number, token: number): void {
@@ -661,6 +663,20 @@ function warnOfNetwork(path: string, log: SqliteOptions["log"]): void {
   if (!NETWORK_FILE_SYSTEMS.includes(fileSystemOf(path))) return;
   log?.warn(
     `queue: ${path} is on a network file system: SQLite's WAL can lose data there; use a local disk or another store`,
+  );
+}
+
+/** The first release without a fault by which several connections can lose committed writes. */
+const SAFE_VERSION = [3, 51, 3];
+
+function warnOfVersion(connection: Connection, log: SqliteOptions["log"]): void {
+  const version = String(connection.get("SELECT sqlite_version() AS version")?.version);
+  const [major, minor, patch] = version.split(".").map(Number);
+  const [safeMajor, safeMinor, safePatch] = SAFE_VERSION;
+  if ((major - safeMajor || minor - safeMinor || patch - safePatch) >= 0) return;
+  log?.warn(
+    `queue: SQLite ${version} can lose writes where several connections share a file (https://sqlite.org/wal.html#walresetbug): ` +
+      `use ${SAFE_VERSION.join(".")} or newer`,
   );
 }
 

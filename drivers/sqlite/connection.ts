@@ -90,7 +90,7 @@ export async function openFile(path: string): Promise<Connection> {
   } catch (cause) {
     throw new QueueError(
       "CONFIG",
-      "this runtime has no node:sqlite: use Deno 2.2, Bun 1.4 or Node 22.16 or newer, or pass an open connection of better-sqlite3 as `database`",
+      "this runtime has no node:sqlite: use Deno 2.3, Bun 1.4 or Node 22.16 or newer, or pass an open connection of better-sqlite3 as `database`",
       { cause },
     );
   }
