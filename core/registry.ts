@@ -29,8 +29,11 @@ const OPTIONS = ["handle", "tries", "backoff", "timeout", "queue", "priority"];
  * @throws {QueueError} `CONFIG`, naming the job and the setting at fault.
  */
 export function readJobs(jobs: Jobs, settings: Settings): Map<string, JobType> {
-  if (typeof jobs !== "object" || jobs === null) {
-    throw new QueueError("CONFIG", `jobs=${String(jobs)}: expected an object of handlers by name`);
+  if (!isPlain(jobs)) {
+    throw new QueueError(
+      "CONFIG",
+      `jobs is ${describeType(jobs)}: expected a plain object of handlers by name`,
+    );
   }
   return new Map(
     Object.entries(jobs).map(([name, definition]) => [name, readJob(name, definition, settings)]),
@@ -41,7 +44,7 @@ function readJob(name: string, definition: JobDefinition, settings: Settings): J
   checkName(name);
   const options: JobOptions = typeof definition === "function" ? { handle: definition } : definition;
   const at = `jobs.${name}`;
-  if (typeof options !== "object" || options === null) {
+  if (!isPlain(options)) {
     throw new QueueError(
       "CONFIG",
       `${at} is ${describeType(options)}: expected a function, or an object with handle`,
@@ -99,6 +102,18 @@ export function checkPriority(priority: number | undefined, setting: string, fal
   return wholeNumber(setting, priority, fallback, -100, 100);
 }
 
+/** An object that is no array, Map or the like. A module namespace has no prototype. */
+function isPlain(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.prototype.toString.call(value) === "[object Object]" || Object.getPrototypeOf(value) === null;
+}
+
 function describeType(value: unknown): string {
-  return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+  return value === null
+    ? "null"
+    : Array.isArray(value)
+    ? "an array"
+    : value instanceof Map
+    ? "a Map"
+    : typeof value;
 }

@@ -70,6 +70,12 @@ export class Shares {
 const HEAVIEST = 1000;
 
 function parse(selection: QueueSelection): { name: string; weight: number | null }[] {
+  if (selection === null || !["string", "object"].includes(typeof selection)) {
+    throw new QueueError(
+      "CONFIG",
+      `queues=${String(selection)}: expected names in order, or a record of weights`,
+    );
+  }
   const entries: [string, unknown][] = typeof selection === "string"
     ? selection.split(",").map(splitWeight)
     : Array.isArray(selection)
