@@ -7,6 +7,7 @@ import process from "node:process";
 import { DEFAULT_BACKOFF } from "./backoff.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
+import { show } from "./show.ts";
 
 /** The environment variables that the queue reads: all of `process.env` that it may see. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -148,10 +149,11 @@ export function wholeNumber(
   most: number = Number.MAX_SAFE_INTEGER,
 ): number {
   if (value === undefined || value === "") return fallback;
-  const number = typeof value === "string" && !/^[+-]?\d+$/.test(value.trim()) ? NaN : Number(value);
+  const written = typeof value === "string" && /^[+-]?\d+$/.test(value.trim());
+  const number = typeof value === "number" || written ? Number(value) : NaN;
   if (!Number.isSafeInteger(number) || number < least || number > most) {
     const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`;
-    throw new QueueError("CONFIG", `${setting}=${JSON.stringify(value)}: expected a whole number, ${range}`);
+    throw new QueueError("CONFIG", `${setting}=${show(value)}: expected a whole number, ${range}`);
   }
   return number;
 }
@@ -175,7 +177,7 @@ function oneOf<const Choice extends string>(
   if (value === undefined || value === "") return choices[0];
   const found = choices.find((choice) => choice === value);
   if (found === undefined) {
-    throw new QueueError("CONFIG", `${setting}=${JSON.stringify(value)}: expected ${choices.join(" or ")}`);
+    throw new QueueError("CONFIG", `${setting}=${show(value)}: expected ${choices.join(" or ")}`);
   }
   return found;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { QueueError } from "./errors.ts";
+import { show } from "./show.ts";
 
 /** The parts of a {@linkcode Duration} written as a record; those that are absent count as 0. */
 export interface DurationRecord {
@@ -67,18 +68,10 @@ function addUp(record: DurationRecord, setting: string): number {
 }
 
 function refuse(duration: unknown, setting: string): QueueError {
-  const shown = show(duration);
   return new QueueError(
     "CONFIG",
-    `${setting}=${shown}: expected milliseconds from 0, or a record such as { minutes: 5 } of days, hours, minutes, seconds and milliseconds`,
+    `${setting}=${
+      show(duration)
+    }: expected milliseconds from 0, or a record such as { minutes: 5 } of days, hours, minutes, seconds and milliseconds`,
   );
-}
-
-function show(value: unknown): string {
-  try {
-    return typeof value === "object" ? JSON.stringify(value) : String(value);
-  } catch {
-    // A BigInt or a cycle within.
-    return `(${typeof value})`;
-  }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { setImmediate } from "node:timers";
 import {
   atLeastOne,
   type Environment,
@@ -357,7 +358,7 @@ export class Queue<const J extends Jobs = Jobs> {
     await Promise.allSettled(this.#workers.values());
     await this.#loading?.catch(() => {});
     // What was called before goes first: it may be waiting for the driver to load, too.
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await new Promise((resolve) => setImmediate(resolve));
     await this.#driver?.close();
   }
 

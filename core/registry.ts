@@ -6,6 +6,7 @@
 import { atLeastOne, refuseUnknown, type Settings, toBackoff, wholeNumber } from "./config.ts";
 import { toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
+import { show } from "./show.ts";
 import type { Handler, JobDefinition, JobOptions, Jobs } from "./job.ts";
 
 /** A job type with every setting filled in. Durations are milliseconds. */
@@ -32,7 +33,7 @@ export function readJobs(jobs: Jobs, settings: Settings): Map<string, JobType> {
   if (!isPlain(jobs)) {
     throw new QueueError(
       "CONFIG",
-      `jobs is ${describeType(jobs)}: expected a plain object of handlers by name`,
+      `jobs=${show(jobs)}: expected a plain object of handlers by name`,
     );
   }
   return new Map(
@@ -86,7 +87,7 @@ export function checkQueue(queue: unknown, setting: string): string {
     throw new QueueError(
       "CONFIG",
       `${setting}=${
-        JSON.stringify(queue)
+        show(queue)
       }: expected a name of 1 to 100 characters without spaces, commas, colons or asterisks`,
     );
   }

@@ -6,6 +6,7 @@
 import type { QueueShare } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import { checkQueue } from "./registry.ts";
+import { show } from "./show.ts";
 
 /**
  * The queues of a worker: `"high,default"` or a list in strict order (the next only when those before it are empty),
@@ -73,7 +74,7 @@ function parse(selection: QueueSelection): { name: string; weight: number | null
   if (selection === null || !["string", "object"].includes(typeof selection)) {
     throw new QueueError(
       "CONFIG",
-      `queues=${String(selection)}: expected names in order, or a record of weights`,
+      `queues=${show(selection)}: expected names in order, or a record of weights`,
     );
   }
   const entries: [string, unknown][] = typeof selection === "string"
@@ -106,11 +107,12 @@ function splitWeight(part: string): [name: string, weight: string | undefined] {
 }
 
 function checkWeight(name: string, weight: unknown): number {
-  const number = typeof weight === "string" && !/^\d+$/.test(weight) ? NaN : Number(weight);
+  const written = typeof weight === "string" && /^\d+$/.test(weight);
+  const number = typeof weight === "number" || written ? Number(weight) : NaN;
   if (!Number.isInteger(number) || number < 1 || number > HEAVIEST) {
     throw new QueueError(
       "CONFIG",
-      `queues: the weight of ${name} is ${weight}: expected a whole number from 1 to ${HEAVIEST}`,
+      `queues: the weight of ${name} is ${show(weight)}: expected a whole number from 1 to ${HEAVIEST}`,
     );
   }
   return number;

@@ -91,9 +91,14 @@ export class SqliteDriver implements Driver {
         ? database.trim() === "" || /^file:/i.test(database)
         : !isConnection(database)
     ) {
+      const shown = typeof database === "string"
+        ? JSON.stringify(database)
+        : typeof database === "object" && database !== null
+        ? "(object)"
+        : String(database);
       throw new QueueError(
         "CONFIG",
-        `database=${typeof database === "string" ? JSON.stringify(database) : `(${typeof database})`}: ` +
+        `database=${shown}: ` +
           "expected a path, :memory:, or an open connection of node:sqlite, bun:sqlite, better-sqlite3 or @db/sqlite",
       );
     }
