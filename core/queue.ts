@@ -22,6 +22,7 @@ import { consoleLog, type Log } from "./log.ts";
 import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
+import { show } from "./show.ts";
 import { runOnce, Worker, type WorkerParts, type WorkEvent } from "./worker.ts";
 
 /** What a {@linkcode Queue} is made of. All but `jobs` may be left out: the environment and the defaults fill in. */
@@ -393,7 +394,7 @@ export class Queue<const J extends Jobs = Jobs> {
 
   #newJob(name: string, payload: unknown, options: DispatchOptions = {}, now: number): NewJob {
     const type = this.#types.get(name);
-    if (type === undefined) throw new QueueError("UNKNOWN", `no job handler named ${JSON.stringify(name)}`);
+    if (type === undefined) throw new QueueError("UNKNOWN", `no job handler named ${show(name)}`);
     refuseUnknown(options, DISPATCH_OPTIONS, "options");
     const delay = options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay");
     return {

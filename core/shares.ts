@@ -94,7 +94,7 @@ function parse(selection: QueueSelection): { name: string; weight: number | null
     throw new QueueError(
       "CONFIG",
       `queues=${
-        JSON.stringify(selection)
+        show(selection)
       }: expected names in order (high,default), or each once with a weight (high:3,low:1)`,
     );
   }
