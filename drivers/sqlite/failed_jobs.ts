@@ -56,8 +56,8 @@ export function deleteFailed(connection: Connection, id: string): void {
 }
 
 /** What a retry puts back: the same job, due at once. */
-export function renewed(job: FailedJob, now: number): NewJob {
-  return { name: job.name, payload: job.payload, queue: job.queue, priority: job.priority, dueAt: now };
+export function renewed(job: FailedJob): NewJob {
+  return { name: job.name, payload: job.payload, queue: job.queue, priority: job.priority, delay: 0 };
 }
 
 function toFailedJob(row: Row): FailedJob {
