@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { setImmediate } from "node:timers";
 import { Attempt, type Outcome } from "./attempt.ts";
 import type { Driver, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -95,6 +96,7 @@ export class Worker {
   #settling = 0;
   #started = 0;
   #reserving = false;
+  #refilling = false;
   #again = false;
   #stopping = false;
   #forced = false;
@@ -274,16 +276,23 @@ export class Worker {
     const startedAt = performance.now();
     attempt.run(type?.backoff ?? backoff).then((outcome) => {
       const duration = performance.now() - startedAt;
+      // The slot first: what is scheduled before the settlement can share its transaction.
+      if (attempt.overrun === null) this.#ended(attempt);
+      else attempt.overrun.then(() => this.#ended(attempt));
       if (!this.#forced) this.#settle(attempt, outcome, duration);
-      if (attempt.overrun === null) return this.#ended(attempt);
-      attempt.overrun.then(() => this.#ended(attempt));
     });
   }
 
+  /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
   #ended(attempt: Attempt): void {
     this.#running.delete(attempt);
-    if (this.#started >= this.#options.maxJobs) this.stop();
-    else this.#pump();
+    if (this.#refilling) return;
+    this.#refilling = true;
+    setImmediate(() => {
+      this.#refilling = false;
+      if (this.#started >= this.#options.maxJobs && this.#running.size === 0) this.stop();
+      else this.#pump();
+    });
   }
 
   #suspects(): Attempt[] {
@@ -402,7 +411,7 @@ export class Worker {
   }
 
   #finish(): void {
-    const idle = this.#forced || this.#running.size === 0;
+    const idle = this.#forced || (this.#running.size === 0 && !this.#refilling);
     if (this.#stopping && idle && !this.#reserving && this.#settling === 0) this.#done();
   }
 }

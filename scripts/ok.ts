@@ -1,0 +1,129 @@
+// All that CI checks:   deno task ok   or only some of it:   deno task ok fmt lint
+//
+// Every check runs, whatever became of those before it; one that fails shows what it printed. The last line counts
+// the suite's tests and the other checks together: `N passed, N failed, N skipped`.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { run } from "./command.ts";
+import { closingLine, sum, type Tally } from "./junit.ts";
+import { root } from "./runtimes.ts";
+import { smoke } from "./smoke.ts";
+
+const deno = process.execPath;
+const plain = { NO_COLOR: "1" };
+
+/** Runs Deno, and throws what it printed unless it ends with status 0. */
+async function must(args: string[], seconds = 300, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const ending = await run(deno, args, {
+    env: { ...process.env, ...plain, ...env },
+    seconds,
+    output: "keep",
+  });
+  if (ending.why) throw new Error(`deno ${args.join(" ")}: ${ending.why}\n${ending.output}`);
+}
+
+function config(): { exports: Record<string, string>; tasks: Record<string, string> } {
+  return JSON.parse(readFileSync(join(root, "deno.json"), "utf8"));
+}
+
+/** `deno task` mends a deno.lock that has fallen behind before this is asked, so that is looked for in git. */
+async function lock(): Promise<void> {
+  await must(["install", "--frozen"]);
+  const files = ["deno.lock", "package.json", "deno.json"];
+  const git = spawnSync("git", ["diff", "--name-only", "HEAD", "--", ...files], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  if (git.status === 0 && git.stdout.trim() === "deno.lock") {
+    throw new Error("the committed deno.lock is not that of package.json; it is mended now, so commit it");
+  }
+}
+
+/**
+ * `deno task compile`, as far as embedding: Deno fetches its base binary from its own site, so Deno stands in for it
+ * here. What comes out does not run, and is thrown away.
+ */
+async function compile(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "queue-compile-"));
+  try {
+    const args = config().tasks.compile.replace("dist/queue", join(folder, "queue")).split(" ").slice(1);
+    await must(args, 300, { DENORT_BIN: deno });
+    if (!existsSync(join(folder, "queue"))) throw new Error("deno task compile left no binary in dist/queue");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function binary(): Promise<void> {
+  await must(["task", "compile:bun"]);
+  smoke(join(root, "dist", "queue-bun"));
+}
+
+const documented = ["README.md", "mod.ts", "cli.ts", "core", "cli", "drivers"];
+
+const checks: Record<string, () => Promise<void>> = {
+  lock,
+  fmt: () => must(["fmt", "--check"]),
+  lint: () => must(["lint"]),
+  check: () => must(["check", "."]),
+  doc: () => must(["doc", "--lint", ...Object.values(config().exports)]),
+  "doc-examples": () => must(["test", "--doc", "--allow-all", ...documented]),
+  publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
+  compile,
+  binary,
+  demo: () => must(["task", "demo"], 60),
+};
+
+/** The suite, by the very command that the README gives. */
+async function suite(): Promise<Tally> {
+  const env = { ...process.env, ...plain };
+  const args = ["task", "test", "deno", "bun", "node"];
+  const { output, why } = await run(deno, args, { env, seconds: 1800, output: "both" });
+  const line = [...output.matchAll(/^(\d+) passed, (\d+) failed, (\d+) skipped$/gm)].at(-1);
+  const [passed, failed, skipped] = line?.slice(1).map(Number) ?? [0, 0, 0];
+  return { passed, failed: why ? Math.max(failed, 1) : failed, skipped };
+}
+
+async function main(wanted: readonly string[]): Promise<Tally> {
+  const names = [...Object.keys(checks), "suite"];
+  const unknown = wanted.find((name) => !names.includes(name));
+  if (unknown) throw new Error(`"${unknown}" is no check: ${names.join(", ")}`);
+
+  const tallies: Tally[] = [], lines: string[] = [];
+  for (const name of names.filter((one) => wanted.length === 0 || wanted.includes(one))) {
+    console.log(`\n== ${name}`);
+    const started = Date.now();
+    const tally = name === "suite" ? await suite() : await one(name);
+    const seconds = ((Date.now() - started) / 1000).toFixed(1).padStart(6);
+    lines.push(`${tally.failed > 0 ? "FAILED" : "ok    "} ${name.padEnd(13)}${seconds} s`);
+    tallies.push(tally);
+  }
+  console.log(`\n${lines.join("\n")}\n`);
+  return sum(tallies);
+}
+
+async function one(name: string): Promise<Tally> {
+  try {
+    await checks[name]();
+    console.log("ok");
+    return { passed: 1, failed: 0, skipped: 0 };
+  } catch (error) {
+    console.log(error instanceof Error ? error.message : error);
+    console.log(`FAILED: ${name}`);
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+}
+
+try {
+  const total = await main(process.argv.slice(2));
+  console.log(closingLine(total));
+  process.exitCode = total.failed > 0 ? 1 : 0;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  console.log(closingLine({ passed: 0, failed: 1, skipped: 0 }));
+  process.exitCode = 2;
+}

@@ -1,0 +1,64 @@
+// Uses a built binary as a user would, in an empty folder, with nothing on the PATH:
+//   deno run -A scripts/smoke.ts dist/queue-bun
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import process from "node:process";
+import { VERSION } from "../version.ts";
+
+const jobs = `
+import { appendFileSync } from "node:fs";
+
+export default {
+  greet: (job: { data: { name: string }; attempt: number }) =>
+    appendFileSync("greeted.txt", job.data.name + " " + job.attempt),
+};
+`;
+
+/** Throws where the binary does not do what its user expects. */
+export function smoke(binary: string): void {
+  const folder = mkdtempSync(join(tmpdir(), "queue-smoke-"));
+  const expect = (status: number, ...args: string[]): string => {
+    const answer = spawnSync(resolve(binary), args, {
+      cwd: folder,
+      env: { PATH: "", HOME: folder },
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    const seen = `${args.join(" ")}: ${
+      answer.error?.message ?? `status ${answer.status ?? answer.signal}`
+    }, not ${status}`;
+    assert.equal(answer.status, status, `${seen}\n${answer.stdout}${answer.stderr}`);
+    return answer.stdout;
+  };
+  try {
+    assert.equal(expect(0, "--version").trim(), VERSION);
+    assert.match(expect(0, "queue:work", "--help"), /--stop-when-empty/);
+    assert.match(expect(0, "--help"), /queue:dispatch/);
+    expect(2, "queue:wrok");
+
+    // The folder has no jobs module yet, so there is nothing that a worker could run.
+    expect(2, "queue:work", "--stop-when-empty");
+
+    // What would run code of the folder's own in the binary, or change its settings, must not.
+    writeFileSync(join(folder, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+    writeFileSync(join(folder, "preload.ts"), 'throw new Error("preloaded");\n');
+
+    writeFileSync(join(folder, "jobs.ts"), jobs);
+    expect(0, "queue:dispatch", "greet", '{"name":"Ada"}');
+    assert.equal(existsSync(join(folder, "greeted.txt")), false, "a dispatch alone ran the job");
+    expect(0, "queue:work", "--stop-when-empty");
+    assert.equal(readFileSync(join(folder, "greeted.txt"), "utf8"), "Ada 1");
+    expect(0, "queue:status", "--json");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) {
+  smoke(process.argv[2]);
+  console.log(`${process.argv[2]} works`);
+}

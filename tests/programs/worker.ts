@@ -1,0 +1,33 @@
+/** A worker on a file. It says what it runs, and stops on SIGTERM. */
+import process from "node:process";
+import { type Job, Queue } from "../../mod.ts";
+import { options, say } from "./say.ts";
+
+const { database, retryAfter, concurrency, stopWhenEmpty, prefetch } = options;
+
+/** Hangs until its signal is aborted, and then returns as if it had done its work. */
+async function hang(job: Job): Promise<void> {
+  say("hanging", job.payload, job.attempt);
+  await new Promise<void>((resolve) => job.signal.addEventListener("abort", () => resolve()));
+  say("aborted", (job.signal.reason as { code: string }).code);
+}
+
+async function record(job: Job): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, Math.random() * 4));
+  say("ran", job.payload, job.attempt);
+}
+
+const queue = new Queue({ database, retryAfter, jobs: { hang, record }, env: {} });
+const stopping = new AbortController();
+process.on("SIGTERM", () => stopping.abort());
+await queue.open();
+say("open");
+await queue.work({
+  signal: stopping.signal,
+  concurrency,
+  stopWhenEmpty,
+  prefetch,
+  onEvent: ({ type, job }) => say(type, job.id),
+});
+await queue.close();
+say("ended");
