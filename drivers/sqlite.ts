@@ -64,7 +64,7 @@ const TIDY_EVERY = 1000;
 const TIDY_PAGES = 256;
 
 /** From this many jobs on, one UPDATE over a JSON list is faster than one for each. */
-const MANY = 16;
+const MANY = 8;
 
 /** Jobs in SQLite. */
 export class SqliteDriver implements Driver {

@@ -488,32 +488,8 @@ inSession("a worker goes on after a lost lease", async (session) => {
   assert.equal(gate.payloads.includes("next"), true);
 });
 
-inSession("a prefetched job that another worker took is not started", async (session) => {
-  const { clock } = session;
-  const db = new DatabaseSync(":memory:");
-  const gate = new Gate();
-  const jobs = await session.queue({ gate: gate.handle, quick: () => {} }, {
-    database: db,
-    retryAfter: LEASE,
-  });
-  await jobs.dispatchMany(numbered(40).map((payload) => ["quick", payload]));
-  await jobs.dispatchMany(numbered(20).map((payload) => ["gate", payload]));
-  await session.work(jobs, { prefetch: 10 });
-  const held = db.prepare("SELECT payload FROM jobs WHERE reserved_at IS NOT NULL ORDER BY id").all();
-  assert.equal(held.length > 1, true, "some wait");
-  const other = session.driver(db);
-  assert.equal(
-    (await take(other, { limit: held.length, now: clock.now + LEASE, retryAfter: LEASE })).length,
-    held.length,
-  );
-  await clock.advance(LEASE / 3);
-  gate.open();
-  await clock.rest();
-  assert.deepEqual(gate.payloads, ["0", String(held.length)], "the next is the first that nobody had");
-});
-
-inSession("prefetched jobs are renewed while they wait", async (session) => {
-  const { clock } = session;
+/** A worker that runs one job, behind a gate, and holds seven more that wait for its slot. */
+async function prefetching(session: Session) {
   const db = new DatabaseSync(":memory:");
   const gate = new Gate();
   const jobs = await session.queue({ gate: gate.handle, quick: () => {} }, {
@@ -523,8 +499,27 @@ inSession("prefetched jobs are renewed while they wait", async (session) => {
   await jobs.dispatchMany(numbered(40).map((payload) => ["quick", payload]));
   await jobs.dispatchMany(numbered(8).map((payload) => ["gate", payload]));
   await session.work(jobs, { prefetch: 100 });
+  await session.clock.until(() => gate.inside === 1, "it to be stuck");
+  await session.clock.rest();
   assert.equal((await jobs.counts())[0].reserved, 8);
-  const other = session.driver(db);
+  return { gate, jobs, other: session.driver(db) };
+}
+
+inSession("a prefetched job that another worker took is not started", async (session) => {
+  const { clock } = session;
+  const { gate, jobs, other } = await prefetching(session);
+  const [running, ...waiting] = await take(other, { limit: 8, now: clock.now + LEASE, retryAfter: LEASE });
+  assert.deepEqual([running.payload, waiting.length], ["0", 7]);
+  await jobs.dispatch("gate", "nobody's");
+  await clock.advance(LEASE / 3);
+  gate.open();
+  await clock.rest();
+  assert.deepEqual(gate.payloads, ["0", "nobody's"]);
+});
+
+inSession("prefetched jobs are renewed while they wait", async (session) => {
+  const { clock } = session;
+  const { other } = await prefetching(session);
   for (let passed = 0; passed < 1000; passed += 10) {
     await clock.advance(10);
     assert.deepEqual(await take(other, { now: clock.now, retryAfter: LEASE }), [], `after ${passed} ms`);

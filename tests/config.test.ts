@@ -251,7 +251,7 @@ test("options of a worker that cannot work are refused, and named", async () => 
   for (const weight of ["0", "-1", "1.5", "x", "1001", ""]) {
     await assert.rejects(
       queue.work({ queues: `a:1,b:${weight}` }),
-      (error) => refused(error, `queues: the weight of b is ${weight}`),
+      (error) => refused(error, `queues: the weight of b is "${weight}"`),
     );
   }
   for (const queues of [null, 7, true]) {
