@@ -203,7 +203,7 @@ export interface Driver {
    * another one instead. A hint, not a promise: workers poll besides.
    */
   listen(wake: () => boolean): Listener;
-  /** The queues that have jobs to be reserved now or later, in any order. */
+  /** The queues that have jobs to be reserved now or later, in any order; a store may also name some that had. */
   queues(): Promise<string[]>;
   /** How many jobs each queue has in each state; queues without any are left out. */
   counts(now: Moment, retryAfter: number): Promise<QueueCounts[]>;

@@ -36,7 +36,7 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { Bell } from "./sqlite/bell.ts";
 import { adapt, type Connection, faultOf, isConnection, openFile, type Value } from "./sqlite/connection.ts";
-import { deleteFailed, insertFailed, renewed, selectFailed } from "./sqlite/failed_jobs.ts";
+import { deleteFailed, FailedJobs, insertFailed, renewed, selectFailed } from "./sqlite/failed_jobs.ts";
 import { migrate } from "./sqlite/schema.ts";
 import { Turn } from "./sqlite/turn.ts";
 
@@ -261,6 +261,11 @@ export class SqliteDriver implements Driver {
         );
         return { id: job.id, name: job.name };
       }), true);
+  }
+
+  /** The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not. */
+  get failures(): FailedJobs {
+    return new FailedJobs((run) => this.#settle(run));
   }
 
   /** Deletes failed jobs. */

@@ -23,10 +23,14 @@ import { soon } from "./until.ts";
 export interface Subject {
   /** Starts the name of each test. */
   readonly name: string;
+  /** Why there is no such store on this machine, where that is so. */
+  readonly skip?: string | false;
   /** Makes a new, empty store. */
   open(): Store | Promise<Store>;
   /** Why a store has one driver only, where that is so: what takes two is skipped with this reason. */
   readonly alone?: string;
+  /** Why a store names queues that had jobs, and have none now, where that is so. */
+  readonly remembers?: string;
   /** Why a store does not know since when a ready job has been due, where that is so. */
   readonly timeless?: string;
 }
@@ -72,8 +76,7 @@ const TEXTS: readonly string[] = [
 /** Runs the suite. */
 export function conformance(subject: Subject): void {
   const check: Check = (sentence, run, needs) => {
-    const skip =
-      (needs === "two drivers" ? subject.alone : needs === "due times" ? subject.timeless : false) ?? false;
+    const skip = subject.skip || reason(subject, needs) || false;
     test(`${subject.name}: ${sentence}`, { skip }, async () => {
       const store = await subject.open();
       const drivers = [store.driver];
@@ -103,10 +106,19 @@ export function conformance(subject: Subject): void {
   living(check);
 }
 
+/** What a test takes for granted that not every store has. */
+type Need = "two drivers" | "due times" | "exact queues";
+
+function reason(subject: Subject, needs: Need | undefined): string | undefined {
+  if (needs === "two drivers") return subject.alone;
+  if (needs === "due times") return subject.timeless;
+  return needs === "exact queues" ? subject.remembers : undefined;
+}
+
 type Check = (
   sentence: string,
   run: (session: Session) => Promise<void>,
-  needs?: "two drivers" | "due times",
+  needs?: Need,
 ) => void;
 
 function pushing(check: Check): void {
@@ -300,13 +312,13 @@ function reserving(check: Check): void {
       await driver.push([
         job({ payload: "6" }),
         job({ payload: "late", priority: 1_000_000, delay: 5001 }),
-        job({ payload: "3", priority: 5, delay: 5000 }),
       ], T - 5000);
       await driver.push([job({ payload: "7" }), job({ payload: "2", priority: 5 })], T - 1000);
       await driver.push([
         job({ payload: "8" }),
         job({ payload: "9" }),
         job({ payload: "1", priority: 1_000_000 }),
+        job({ payload: "3", priority: 5 }),
         job({ payload: "4", priority: 5 }),
         job({ payload: "5", priority: 1 }),
       ], T);
@@ -319,6 +331,13 @@ function reserving(check: Check): void {
       );
     },
   );
+
+  check("what was due first goes first, also where it was delayed", async ({ driver }) => {
+    await driver.push([job({ payload: "1", delay: 900 }), job({ payload: "3", delay: 1100 })], T);
+    await driver.push([job({ payload: "2" })], T + 1000);
+    const held = await take(driver, { limit: 3, now: T + 2000 });
+    assert.deepEqual(held.map(({ payload }) => payload), ["1", "2", "3"]);
+  }, "due times");
 
   check("no more jobs are taken than asked for", async ({ driver }) => {
     await driver.push([job(), job(), job(), job(), job()], T);
@@ -388,7 +407,7 @@ function reserving(check: Check): void {
     const payloads = ["ran 1", "ran 2", "ran 3"];
     await driver.push(payloads.map((payload) => job({ payload })), T - 1000);
     for (const held of await take(driver, { limit: 3, now: T - 1000 })) {
-      await driver.release(held, { delay: 500, counted: true }, T - 1000);
+      await driver.release(held, { delay: 0, counted: true }, T - 1000);
     }
     await driver.push([job({ payload: "new 1" }), job({ payload: "new 2" })], T);
     const [first, ...beyond] = await take(driver, { limit: 1, prefetch: 10 });
@@ -865,6 +884,12 @@ function looking(check: Check): void {
       await driver.complete(held);
     }
     assert.deepEqual(await driver.queues(), []);
+  }, "exact queues");
+
+  check("the queues are named that have jobs, waiting or delayed", async ({ driver }) => {
+    await driver.push([job({ queue: "a" }), job({ queue: "b", delay: 60_000 }), job()], T);
+    const named = new Set(await driver.queues());
+    assert.deepEqual(["a", "b", "default"].filter((queue) => !named.has(queue)), []);
   });
 
   check("a worker that asks for the queues finds a job whose worker died", async ({ driver }) => {

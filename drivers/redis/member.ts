@@ -16,17 +16,17 @@ export function memberOf(held: Reservation): string {
 }
 
 /** Reads a member that RESERVE answered, which has checked its form. */
-export function fromMember(member: string, queue: string, priority: number): Reservation {
-  const line = member.indexOf("\n");
-  const [attempt, id] = member.split(" ", 2);
+export function fromMember(member: string, queue: string, priority: number, token: string): Reservation {
+  const id = member.indexOf(" ") + 1;
+  const name = member.indexOf(" ", id) + 1;
+  const line = member.indexOf("\n", name);
   return {
-    id,
-    name: member.slice(attempt.length + id.length + 2, line),
+    id: member.slice(id, name - 1),
+    name: member.slice(name, line),
     payload: member.slice(line + 1),
-    attempt: Number(attempt),
+    attempt: Number(member.slice(0, id - 1)),
     queue,
     priority,
-    // The attempt number is in the member: a stale one is not found.
-    token: `${attempt} ${id}`,
+    token,
   };
 }

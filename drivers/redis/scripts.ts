@@ -2,19 +2,23 @@
  * Every Lua script of the Redis driver, with its keys and arguments.
  *
  * A lane is one priority of one queue. It has three keys of the original's format: `jobs` (a list, first in first
- * out), `delayed` and `reserved` (sorted sets by Unix seconds, a fraction allowed). A member is
+ * out), `delayed` and `reserved` (sorted sets by Unix seconds, to the millisecond). A member is
  * `"<attempts> <id> <name>\n<payload>"`; its attempt number tells a settlement from a stale one.
  *
- * Each script is bounded, touches no key that it was not given, and begins with a command that removes, so that it
- * also runs while Redis is out of memory. Times are Unix seconds with milliseconds.
+ * Each script is bounded, touches no key that it was not given, and, where it must run while Redis is out of memory,
+ * begins with a command that removes: Redis lets a script write on that has done so. `now` is Unix seconds, or empty for
+ * the server's own clock.
  *
  * @module
  */
+import { type Script, script } from "./link.ts";
 
-/** How many due or expired members of one lane a call moves at most. */
+/** How many due, expired or malformed members of one lane a call moves at most. */
 export const MOVE_LIMIT = 100;
 
-/** The present: the caller's, or the server's where the argument is empty. */
+/** How many jobs a call reserves at most. */
+export const RESERVE_LIMIT = 1000;
+
 const NOW = `
 local function present(given)
   if given ~= '' then return tonumber(given) end
@@ -28,43 +32,80 @@ local function stamp(seconds) return string.format('%.3f', seconds) end
  * Stores jobs.
  *
  * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
- * ARGV: now or '', id marker's seconds, names of the new lanes joined by a line break or '', then for each job: which
- * lane (from 1), the delay in seconds, its member.
+ * ARGV: now, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
+ * delay in seconds or 0, how many members follow, these.
  */
-export const PUSH = `${NOW}
-local now
-for at = 3, #ARGV, 3 do
-  local lane, delay, member = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2]
-  if delay > 0 then
-    now = now or present(ARGV[1])
-    redis.call('ZADD', KEYS[2 + lane * 2], stamp(now + delay), member)
+export const PUSH: Script = script(`${NOW}
+local at, now = 3 + ARGV[2], nil
+while at < #ARGV do
+  local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  if delay == 0 then
+    redis.call('RPUSH', KEYS[1 + lane * 2], unpack(ARGV, at + 3, at + 2 + count))
   else
-    redis.call('RPUSH', KEYS[1 + lane * 2], member)
+    now = now or present(ARGV[1])
+    for member = at + 3, at + 2 + count do
+      redis.call('ZADD', KEYS[2 + lane * 2], stamp(now + delay), ARGV[member])
+    end
   end
+  at = at + 3 + count
 end
-if ARGV[2] ~= '' then redis.call('SADD', KEYS[2], unpack(cjson.decode(ARGV[2]))) end
+if ARGV[2] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 3, 2 + ARGV[2])) end
 redis.call('ZADD', KEYS[1], 0, '0')
-return #ARGV`;
+return 1`);
 
 /**
- * Takes jobs: frees what has expired, promotes what is due, takes from the lanes in order, counts the attempts.
+ * Stores each job whose marker is not there yet.
+ *
+ * KEYS: bell, lanes, then the marker, `jobs` and `delayed` of each job; a job without a key has the bell as its marker.
+ * ARGV: now, how long a marker lives in seconds, then for each job: its lane's name, its key's marker or '' for none, the
+ * delay in seconds or 0, its id, its member.
+ *
+ * Answers for each the id: the one given, or that of the job stored before.
+ */
+export const PUSH_ONCE: Script = script(`${NOW}
+local answer = {}
+for job = 1, (#ARGV - 2) / 5 do
+  local at, key = job * 5 - 2, job * 3
+  local lane, marked, delay, id, member = unpack(ARGV, at, at + 4)
+  if marked == '' or redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2]) then
+    if delay == '0' then
+      redis.call('RPUSH', KEYS[key + 1], member)
+    else
+      redis.call('ZADD', KEYS[key + 2], stamp(present(ARGV[1]) + delay), member)
+    end
+    if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
+    answer[job] = id
+  else
+    answer[job] = redis.call('GET', KEYS[key])
+  end
+end
+redis.call('ZADD', KEYS[1], 0, '0')
+return answer`);
+
+/**
+ * Takes jobs: frees what has expired and promotes what is due (both at most 100 a lane), takes from the lanes
+ * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
  *
  * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
- * ARGV: now or '', the lease in seconds, limit, prefetch, 1 to leave members with a CR to others, then for each pick: a
- * lane (from 1), its share's number, and how many to take at most for that share.
+ * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first, 1 to leave members with a CR to others
+ * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
+ * share, and how many to take at most for that share.
  *
- * Answers how many lanes there are, how many members were set aside as malformed, the seconds until the next delayed
- * job is due or '', then for each job its lane (from 1) and its member.
+ * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
+ * '', then for each job its lane (from 1) and its member.
  */
-export const RESERVE = `${NOW}
+export const RESERVE: Script = script(`${NOW}
 local now = present(ARGV[1])
-local lease, limit, prefetch, plain = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local lease, limit, most = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[3] + ARGV[4]
+local plain, again = ARGV[6] == '1', false
+local lanes = (#KEYS - 3) / 3
 
-local function move(from, to, upto, push)
+local function move(from, to, upto)
   local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
   if #due == 0 then return end
   redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
-  redis.call(push, to, unpack(due))
+  redis.call('RPUSH', to, unpack(due))
+  if #due == ${MOVE_LIMIT} then again = true end
 end
 
 local function utf8(text)
@@ -79,35 +120,34 @@ local function utf8(text)
   return not string.find(text, '[\\128-\\255]')
 end
 
-local function wellFormed(member)
-  local attempts = string.match(member, '^(%d+) [^ \\n]+ [^\\n]+\\n')
-  return attempts and #attempts < 10 and utf8(member)
+if ARGV[5] == '1' then
+  for lane = 1, lanes do
+    move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - lease)
+    move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+  end
 end
 
-local answer, got, malformed, nextDue, more = {0, 0, ''}, 0, 0, nil, false
-local lanes = (#KEYS - 3) / 3
-for lane = 1, lanes do
-  move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - lease, 'RPUSH')
-  move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now, 'RPUSH')
-end
-
+local answer, got, malformed = {0, 0, ''}, 0, 0
 local share, left = '', 0
-for at = 6, #ARGV, 3 do
+for at = 8, #ARGV, 3 do
   local lane = tonumber(ARGV[at])
   local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
   if ARGV[at + 1] ~= share then share, left = ARGV[at + 1], tonumber(ARGV[at + 2]) end
-  local want = math.min(limit + prefetch - got, left)
-  if want > 0 then
-    local back, hold = {}, {}
-    for _, member in ipairs(redis.call('LPOP', jobs, plain and want + ${MOVE_LIMIT} or want) or {}) do
-      if not wellFormed(member) then
+  local want = math.min(most - got, left)
+  local back, others, hold = {}, {}, {}
+  while want > 0 do
+    local asked = want
+    local members = redis.call('LPOP', jobs, asked) or {}
+    for _, member in ipairs(members) do
+      local attempts, rest = string.match(member, '^(%d+)( [^ \\n]+ [^\\n]+\\n.*)$')
+      if not attempts or #attempts > 9 or not utf8(member) then
         redis.call('RPUSH', KEYS[3], member)
         malformed = malformed + 1
-      elseif want == 0 or (plain and string.find(member, '\\r', 1, true))
-        or (got >= limit and string.sub(member, 1, 2) ~= '0 ') then
+      elseif plain and string.find(member, '\\r', 1, true) then
+        others[#others + 1] = member
+      elseif got >= limit and attempts ~= '0' then
         back[#back + 1] = member
       else
-        local attempts, rest = string.match(member, '^(%d+)( .*)$')
         member = string.format('%d', attempts + 1) .. rest
         hold[#hold + 1] = stamp(now)
         hold[#hold + 1] = member
@@ -116,53 +156,147 @@ for at = 6, #ARGV, 3 do
         got, want, left = got + 1, want - 1, left - 1
       end
     end
-    if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
-    for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
+    if malformed + #others >= ${MOVE_LIMIT} then
+      again = malformed > 0
+      break
+    end
+    if #members < asked or #back > 0 then break end
+  end
+  if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
+  for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
+  if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
+end
+
+answer[1], answer[2] = redis.call('SCARD', KEYS[2]), malformed
+if got < limit then
+  local nextIn
+  for lane = 1, lanes do
+    local first = redis.call('ZRANGE', KEYS[lane * 3 + 2], 0, 0, 'WITHSCORES')
+    if first[2] and (not nextIn or first[2] - now < nextIn) then nextIn = first[2] - now end
+  end
+  if again then nextIn = 0 end
+  if nextIn then answer[3] = string.format('%.0f', math.max(0, nextIn * 1000)) end
+elseif ARGV[7] == '1' then
+  for lane = 1, lanes do
+    if redis.call('LLEN', KEYS[lane * 3 + 1]) > 0 then
+      redis.call('ZADD', KEYS[1], 0, '0')
+      break
+    end
   end
 end
+return answer`);
 
-for lane = 1, lanes do
-  if redis.call('LLEN', KEYS[lane * 3 + 1]) > 0 then more = true end
-  local first = redis.call('ZRANGE', KEYS[lane * 3 + 2], 0, 0, 'WITHSCORES')
-  if first[2] and (not nextDue or tonumber(first[2]) < nextDue) then nextDue = tonumber(first[2]) end
+/**
+ * Forgets jobs that are done.
+ *
+ * KEYS: `reserved` of each lane. ARGV: for each lane, how many members follow, these. Answers 1 for each that was held,
+ * else 0.
+ */
+export const COMPLETE: Script = script(`
+local answer, at = {}, 1
+for lane = 1, #KEYS do
+  for member = at + 1, at + ARGV[at] do
+    answer[#answer + 1] = redis.call('ZREM', KEYS[lane], ARGV[member])
+  end
+  at = at + 1 + ARGV[at]
 end
-if got > 0 and more then redis.call('ZADD', KEYS[1], 0, '0') end
-answer[1], answer[2] = redis.call('SCARD', KEYS[2]), malformed
-if nextDue then answer[3] = stamp(math.max(0, nextDue - now)) end
-return answer`;
+return answer`);
 
 /**
- * Forgets jobs that are done. KEYS: `reserved`. ARGV: members. Answers 1 for each that was held, else 0.
+ * Renews reservations.
+ *
+ * KEYS: `reserved` of each lane. ARGV: now, then for each lane, how many members follow, these. Answers 1 for each that is
+ * held, else 0. The first command removes nothing; it lets the script write while Redis is out of memory.
  */
-export const COMPLETE = `
-local answer = {}
-for at, member in ipairs(ARGV) do answer[at] = redis.call('ZREM', KEYS[1], member) end
-return answer`;
-
-/**
- * Renews reservations. KEYS: `reserved`. ARGV: now or '', then members. Answers 1 for each that is held, else 0.
- * The first command removes nothing; it lets the script write while Redis is out of memory.
- */
-export const EXTEND = `${NOW}
+export const EXTEND: Script = script(`${NOW}
 redis.call('ZREM', KEYS[1], '')
-local now, answer = stamp(present(ARGV[1])), {}
-for at = 2, #ARGV do
-  answer[at - 1] = redis.call('ZSCORE', KEYS[1], ARGV[at]) and 1 or 0
-  if answer[at - 1] == 1 then redis.call('ZADD', KEYS[1], 'XX', now, ARGV[at]) end
+local now, answer, at = stamp(present(ARGV[1])), {}, 2
+for lane = 1, #KEYS do
+  for member = at + 1, at + ARGV[at] do
+    local held = redis.call('ZSCORE', KEYS[lane], ARGV[member])
+    if held then redis.call('ZADD', KEYS[lane], 'XX', now, ARGV[member]) end
+    answer[#answer + 1] = held and 1 or 0
+  end
+  at = at + 1 + ARGV[at]
 end
-return answer`;
+return answer`);
 
 /**
- * Gives a job back to run again. KEYS: bell, `jobs`, `delayed`, `reserved`. ARGV: now or '', the member, the delay in
- * seconds, or '' to put it first in line with its attempt not counted. Answers 1, or 0 where it was not held.
+ * Gives jobs back to run again.
+ *
+ * KEYS: bell, then `jobs`, `delayed` and `reserved` of each lane.
+ * ARGV: now, then for each job: its lane (from 1), the member it is held under, the one it gets, and the delay in seconds,
+ * 0 for the end of the line, or '' for its head. Answers 1 for each that was held, else 0.
  */
-export const RELEASE = `${NOW}
-if redis.call('ZREM', KEYS[4], ARGV[2]) == 0 then return 0 end
-if ARGV[3] == '' then
-  local attempts, rest = string.match(ARGV[2], '^(%d+)( .*)$')
-  redis.call('LPUSH', KEYS[2], string.format('%d', attempts - 1) .. rest)
-else
-  redis.call('ZADD', KEYS[3], stamp(present(ARGV[1]) + tonumber(ARGV[3])), ARGV[2])
+export const RELEASE: Script = script(`${NOW}
+local answer, released = {}, false
+for at = 2, #ARGV, 4 do
+  local key, delay, held = ARGV[at] * 3, ARGV[at + 3], 0
+  if redis.call('ZREM', KEYS[key + 1], ARGV[at + 1]) == 1 then
+    held, released = 1, true
+    if delay == '' then
+      redis.call('LPUSH', KEYS[key - 1], ARGV[at + 2])
+    elseif delay == '0' then
+      redis.call('RPUSH', KEYS[key - 1], ARGV[at + 2])
+    else
+      redis.call('ZADD', KEYS[key], stamp(present(ARGV[1]) + delay), ARGV[at + 2])
+    end
+  end
+  answer[#answer + 1] = held
 end
-redis.call('ZADD', KEYS[1], 0, '0')
-return 1`;
+if released then redis.call('ZADD', KEYS[1], 0, '0') end
+return answer`);
+
+/**
+ * Counts. KEYS: `jobs`, `delayed` and `reserved` of each lane. ARGV: now, the lease in seconds. Answers for each lane: how
+ * many are in line, how many of the delayed are due and how many there are, how many of the reserved have expired and how
+ * many there are.
+ */
+export const COUNT: Script = script(`${NOW}
+local now, answer = present(ARGV[1]), {}
+for key = 1, #KEYS, 3 do
+  answer[#answer + 1] = redis.call('LLEN', KEYS[key])
+  answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 1], '-inf', stamp(now))
+  answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 1])
+  answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 2], '-inf', stamp(now - ARGV[2]))
+  answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 2])
+end
+return answer`);
+
+/**
+ * Moves a job to the failed ones, where these are in Redis.
+ *
+ * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last` and `failed:counts`. ARGV: its member, its record, its
+ * queue. Answers 1, or 0 where it was not held.
+ */
+export const FAIL: Script = script(`
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+local id = string.format('%d', redis.call('INCR', KEYS[4]))
+redis.call('HSET', KEYS[2], id, ARGV[2])
+redis.call('ZADD', KEYS[3], id, id)
+redis.call('HINCRBY', KEYS[5], ARGV[3], 1)
+return 1`);
+
+/**
+ * Takes failed jobs away, and puts them back in line where they have a member.
+ *
+ * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, then `jobs` of each job. ARGV: for each job: its failed
+ * id, its queue, its lane's name or '', its member or '' to forget it. Answers 1 for each that was there, else 0.
+ */
+export const UNFAIL: Script = script(`
+local answer, pushed = {}, false
+for job = 1, #ARGV / 4 do
+  local id, queue, lane, member = unpack(ARGV, job * 4 - 3, job * 4)
+  answer[job] = redis.call('HDEL', KEYS[3], id)
+  if answer[job] == 1 then
+    redis.call('ZREM', KEYS[4], id)
+    if redis.call('HINCRBY', KEYS[5], queue, -1) <= 0 then redis.call('HDEL', KEYS[5], queue) end
+    if member ~= '' then
+      redis.call('RPUSH', KEYS[5 + job], member)
+      if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
+      pushed = true
+    end
+  end
+end
+if pushed then redis.call('ZADD', KEYS[1], 0, '0') end
+return answer`);

@@ -74,6 +74,88 @@ function toFailedJob(row: Row): FailedJob {
   };
 }
 
+/** A failed job, and what else tells its row from one that takes its id later. */
+export interface FailedRow extends FailedJob {
+  /** Its id in the store that it failed in; `null` where that was this table's own. */
+  readonly jobId: string | null;
+}
+
+/** The table as another driver sees it, whose failures live here while its jobs do not. */
+export class FailedJobs {
+  readonly #run: <Result>(run: (connection: Connection) => Result) => Promise<Result>;
+
+  /** @param run Runs something in a transaction. */
+  constructor(run: <Result>(run: (connection: Connection) => Result) => Promise<Result>) {
+    this.#run = run;
+  }
+
+  /**
+   * Records a failure under the job's id in its own store; one row, however often that is tried. A later attempt's wins:
+   * a stale worker may try, too.
+   */
+  record(job: Reservation, why: Failure): Promise<unknown> {
+    return this.#run((connection) =>
+      connection.run(
+        `INSERT INTO failed_jobs (name, payload, error, failed_at, queue, priority, attempts, stack, job_id)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+          ON CONFLICT (job_id) WHERE job_id IS NOT NULL DO UPDATE SET error = excluded.error,
+            failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack
+            WHERE excluded.attempts >= attempts`,
+        job.name,
+        job.payload,
+        why.error,
+        Math.floor(why.failedAt / 1000),
+        job.queue,
+        job.priority,
+        job.attempt,
+        why.stack,
+        job.id,
+      )
+    );
+  }
+
+  /** Takes back what `record` did for this attempt, and no other one's. */
+  undo(job: Reservation): Promise<unknown> {
+    return this.#run((connection) =>
+      connection.run("DELETE FROM failed_jobs WHERE job_id = ? AND attempts = ?", job.id, job.attempt)
+    );
+  }
+
+  /** The selected rows, in the order of their ids. */
+  select(selection: FailedSelection): Promise<FailedRow[]> {
+    return this.#run((connection) =>
+      selectFailed(connection, selection).map((job) => {
+        const row = connection.get("SELECT job_id FROM failed_jobs WHERE id = ?", Number(job.id));
+        return { ...job, jobId: (row?.job_id ?? null) as string | null };
+      })
+    );
+  }
+
+  /** Deletes rows, and says of each whether it was there. */
+  remove(rows: readonly FailedRow[]): Promise<boolean[]> {
+    return this.#run((connection) =>
+      rows.map(({ id, jobId, payload, failedAt }) =>
+        connection.run(
+          `DELETE FROM failed_jobs
+            WHERE id = ? AND coalesce(job_id, '') = ? AND payload = ? AND failed_at = ?`,
+          Number(id),
+          jobId ?? "",
+          payload,
+          failedAt / 1000,
+        ) > 0
+      )
+    );
+  }
+
+  /** How many there are of each queue. */
+  counts(): Promise<Map<string, number>> {
+    return this.#run((connection) => {
+      const rows = connection.all("SELECT queue, count(*) AS jobs FROM failed_jobs GROUP BY queue");
+      return new Map(rows.map((row) => [String(row.queue), Number(row.jobs)]));
+    });
+  }
+}
+
 /** A row id; `null` for text that cannot be one. */
 export function numericId(id: string): number | null {
   return /^(0|[1-9]\d{0,14})$/.test(id) ? Number(id) : null;
