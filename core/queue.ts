@@ -392,6 +392,11 @@ export class Queue<const J extends Jobs = Jobs> {
   /** Only the driver in use is loaded. */
   async #choose(): Promise<Driver> {
     const { database = this.#settings.database } = this.#options;
+    if (this.#settings.connection === "redis") {
+      const { redis, failed } = this.#settings;
+      const { RedisDriver } = await import("../drivers/redis.ts");
+      return new RedisDriver({ ...redis, failed, database, log: this.#log });
+    }
     const { SqliteDriver } = await import("../drivers/sqlite.ts");
     return new SqliteDriver({ database, synchronous: this.#settings.synchronous, log: this.#log });
   }
@@ -467,6 +472,8 @@ const OPTIONS = [
   "log",
   "env",
   "connection",
+  "redis",
+  "failed",
   "tries",
   "retryAfter",
   "workers",
