@@ -85,7 +85,7 @@ export type Jobs = Readonly<Record<string, JobDefinition>>;
 
 /** What the handler of a job type takes as `job.data`. */
 export type DataOf<Definition> = Definition extends (job: infer J) => unknown ? DataOfJob<J>
-  : Definition extends { handle: (job: infer J) => unknown } ? DataOfJob<J>
+  : Definition extends { handle?: (job: infer J) => unknown } ? DataOfJob<J>
   : unknown;
 
 /** What a job has as `data`. */

@@ -724,7 +724,12 @@ function makeFolder(path: string): void {
   } catch {
     return;
   }
-  mkdirSync(folder, { recursive: true });
+  try {
+    // For a recursive one Deno wants to read the folder above, too.
+    mkdirSync(folder);
+  } catch {
+    mkdirSync(folder, { recursive: true });
+  }
 }
 
 /** NFS, SMB and CIFS, by the magic numbers of statfs(2): WAL needs all processes on one host. */

@@ -27,6 +27,8 @@ export function emptyReport(): Report {
 
 interface Case {
   readonly name: string;
+  /** The name with that of its group, in the order that the runtime has them. */
+  readonly title: string;
   readonly file: string;
   readonly body: string;
 }
@@ -69,7 +71,7 @@ export function readReport(xml: string, files: readonly string[], folder: string
     if (failed) {
       // A group that says no more than that a part of it failed is not a second failure.
       if (groups.has(one.name) && /<failure message="\d+ test steps? failed/.test(one.body)) continue;
-      fail(report, one.file ? `${one.file}: ${one.name}` : one.name);
+      fail(report, one.file ? `${one.file}: ${one.title}` : one.title);
     } else if (groups.has(one.name)) {
       continue;
     } else if (/<skipped\b/.test(one.body)) {
@@ -89,14 +91,21 @@ export function silence(file: string): string {
 function parse(xml: string, folder: string): Case[] {
   // Node leaves ">" as it is inside attributes, so a tag ends only outside of quotes.
   const tag = /<testcase((?:\s+[\w-]+="[^"]*")*)\s*(?:\/>|>([^]*?)<\/testcase>)/g;
+  const local = (file: string): string => relative(folder, resolve(folder, file));
   return [...xml.matchAll(tag)].map(([, attributes, body = ""]) => {
     const read = (key: string): string =>
       unescape(new RegExp(`\\s${key}="([^"]*)"`).exec(attributes)?.[1] ?? "");
-    const place = read("file") || read("classname");
-    // A group's parts stand in Deno's own "ext:deno_node/testing.ts".
-    const isFile = /^(?!ext:).*\.[cm]?[jt]sx?$/.test(place);
-    const file = isFile ? relative(folder, resolve(folder, place)) : "";
-    return { name: read("name"), file, body };
+    const name = read("name"), place = read("file"), group = read("classname");
+    // Deno has the file in the place of the group, and for a group's parts its own "ext:deno_node/testing.ts".
+    if (place === "") {
+      return { name, title: name, file: group.startsWith("ext:") ? "" : local(group), body };
+    }
+    return {
+      name,
+      title: group === "" || group === "test" ? name : `${group} > ${name}`,
+      file: local(place),
+      body,
+    };
   });
 }
 

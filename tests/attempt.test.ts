@@ -298,6 +298,18 @@ inSession("the queue's timeout is that of every job type without one", async ({ 
   assert.equal(codeOf(gate.came[1].signal), "TIMEOUT");
 });
 
+inSession("a timeout may be longer than the runtime's timers, which end at 24.8 days", async (session) => {
+  const { clock, queue, work } = session;
+  const gate = new Gate();
+  const jobs = await queue({ gate: gate.handle }, { timeout: { days: 60 }, retryAfter: { days: 400 } });
+  await jobs.dispatch("gate");
+  await work(jobs);
+  await clock.advance(60 * 86_400_000 - 1);
+  assert.equal(gate.came[0].signal.aborted, false);
+  await clock.advance(1);
+  assert.equal(codeOf(gate.came[0].signal), "TIMEOUT");
+});
+
 inSession("without a timeout a handler may take days", async ({ clock, queue, work }) => {
   const gate = new Gate();
   const jobs = await queue({ gate: gate.handle }, { retryAfter: { hours: 10 } });
@@ -387,7 +399,7 @@ inSession("a renewal that the store refuses is tried again in time", async (sess
   const jobs = await session.queue({ gate: gate.handle }, {
     driver: changed(driver, {
       extend: (held, now) =>
-        ++refusals % 3 === 0 ? driver.extend(held, now) : Promise.reject(new QueueError("DB", "not now")),
+        ++refusals % 6 === 0 ? driver.extend(held, now) : Promise.reject(new QueueError("DB", "not now")),
     }),
     retryAfter: LEASE,
   });

@@ -236,7 +236,7 @@ for (const { name, command } of runtimes()) {
           ["queue:work --concurrency=many", /--concurrency/, /'many'/, /whole number, from 1/],
           ["queue:work --max-time=soon", /--max-time/, /'soon'/, /500ms/],
           ["queue:work --max-time=0", /--max-time/, /'0'/, /not 0/],
-          ["queue:work --queue=a:b", /--queue/, /the weight of a is b/],
+          ["queue:work --queue=a:b", /--queue/, /the weight of a is "b"/],
           ["queue:failed --limit=0", /--limit/, /'0'/, /from 1 to 1000/],
           ["queue:failed --database=", /--database/],
           ["queue:failed now", /too many arguments/],

@@ -33,8 +33,10 @@ export class Clock {
     Date.now = () => this.#now;
     globalThis.setTimeout = ((run: (...rest: unknown[]) => void, delay = 0, ...rest: unknown[]) => {
       if (delay < this.short) return setTimeout(run, delay, ...rest);
+      // As the real one: what is too long goes off at once.
+      const wait = delay >= 1 && delay < 2 ** 31 ? Math.trunc(delay) : 1;
       const timer = {
-        dueAt: this.#now + Math.max(1, Math.trunc(delay)),
+        dueAt: this.#now + wait,
         run: () => run(...rest),
         ref,
         unref: ref,

@@ -303,6 +303,15 @@ function reserving(check: Check): void {
     },
   );
 
+  check("the next due time is told also where due jobs were taken, of each priority", async ({ driver }) => {
+    for (const priority of [0, 5]) {
+      const delayed = T + 4000 - priority;
+      await driver.push([job({ priority }), job({ priority, dueAt: delayed })], T);
+      const { jobs, nextDue } = await reserve(driver, { limit: 9 });
+      assert.deepEqual([jobs.length, nextDue], [1, delayed]);
+    }
+  });
+
   check(
     "higher priorities go first, then what was due first, then what was dispatched first",
     async ({ driver }) => {
@@ -573,6 +582,10 @@ function settling(check: Check): void {
     assert.equal(await driver.release(one, { delay: null, counted: false }, T), true);
     const again = await take(driver, { limit: 3, now: T + 500 });
     assert.deepEqual(again.map(({ payload, attempt }) => [payload, attempt]), [["1", 1], ["2", 1], ["3", 1]]);
+    await driver.release(again[2], { dueAt: null, counted: false });
+    await driver.release(again[0], { dueAt: T, counted: true });
+    const order = (await take(driver, { limit: 3, now: T + 500 })).map(({ payload }) => payload);
+    assert.deepEqual(order, ["1", "3"], "its place, not the first");
   });
 
   check("a job can be handed back unrun, to wait", async ({ driver }) => {
@@ -689,6 +702,31 @@ function fencing(check: Check): void {
       },
     );
   }
+
+  check("of many stale completions in one turn none holds", async ({ driver }) => {
+    await driver.push(Array.from({ length: 40 }, () => job()), T);
+    const first = await takeAll(driver);
+    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    const second = await takeAll(driver);
+    const third = await takeAll(driver, { now: T + LEASE });
+    assert.deepEqual([first.length, second.length, third.length], [40, 40, 40]);
+    const answers = await Promise.all(
+      third.flatMap((_, index) =>
+        [first[index], third[index], second[index]].map((one) => driver.complete(one))
+      ),
+    );
+    assert.deepEqual(answers, third.flatMap(() => [false, true, false]));
+  });
+
+  check("of many completions in one turn a token that was given back does not hold", async ({ driver }) => {
+    await driver.push(Array.from({ length: 40 }, () => job()), T);
+    const first = await takeAll(driver);
+    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    const second = await takeAll(driver);
+    const answers = await Promise.all(first.map((held) => driver.complete(held)));
+    assert.deepEqual(answers, first.map(() => false), "the attempt is the same, the token is not");
+    assert.deepEqual(await driver.extend(second, T), []);
+  });
 
   check("a stale worker cannot settle a job that was retried", async ({ driver }) => {
     await driver.push([job()], T);
@@ -985,13 +1023,14 @@ function living(check: Check): void {
   }, "two drivers");
 
   check("closing finishes what is under way", async ({ driver, another }) => {
-    const pushes = Array.from(
-      { length: 20 },
-      (_, index) => driver.push([job({ payload: String(index) })], T),
-    );
-    await driver.close();
-    const ids = (await Promise.all(pushes)).flat();
-    assert.deepEqual((await takeAll(another())).map(({ id }) => id), ids);
+    const used = another();
+    await used.open();
+    for (const one of [driver, used]) {
+      const pushes = Array.from({ length: 20 }, (_, index) => one.push([job({ payload: String(index) })], T));
+      await one.close();
+      const ids = (await Promise.all(pushes)).flat();
+      assert.deepEqual((await takeAll(another())).map(({ id }) => id), ids);
+    }
   }, "two drivers");
 
   check("a closed driver refuses every call, and can be closed again", async ({ driver }) => {

@@ -93,12 +93,40 @@ test("an id is not given again after the store was closed and opened", async () 
 
 test("a failed job is found under the id that it was dispatched with", async () => {
   const driver = new SqliteDriver({ database: ":memory:" });
-  const ids = await driver.push([job(), job(), job()], T);
+  const ids = await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
   const held = await take(driver, { limit: 3 });
   // Failed in another order than dispatched: an id that the table counts up by itself would differ.
   for (const one of [held[2], held[0], held[1]]) await driver.fail(one, failure());
   const failed = await driver.failed({ after: null, limit: 9 });
-  assert.deepEqual(failed.map(({ id }) => id), ids);
+  assert.deepEqual(failed.map(({ id, payload }) => [id, payload]), [[ids[0], "1"], [ids[1], "2"], [
+    ids[2],
+    "3",
+  ]]);
+  await driver.close();
+});
+
+test("a retried job goes on under its id", async () => {
+  const driver = new SqliteDriver({ database: ":memory:" });
+  const [first] = await driver.push([job(), job()], T);
+  const [held] = await take(driver);
+  await driver.fail(held, failure());
+  await driver.push([job()], T);
+  assert.deepEqual(await driver.retry({ ids: [first] }, T), [{ id: first, name: "job" }]);
+  assert.equal((await take(driver))[0].id, first);
+  await driver.close();
+});
+
+test("within a turn jobs are stored first, then settled, then reserved", async () => {
+  const driver = new SqliteDriver({ database: ":memory:" });
+  await driver.push([job({ payload: "1" })], T);
+  const [held] = await take(driver);
+  const [next, released] = await Promise.all([
+    take(driver, { limit: 9 }),
+    driver.release(held, { dueAt: T, counted: true }),
+    driver.push([job({ payload: "2" })], T),
+  ]);
+  assert.equal(released, true);
+  assert.deepEqual(next.map(({ payload }) => payload), ["1", "2"]);
   await driver.close();
 });
 
