@@ -140,7 +140,7 @@ export class RedisDriver implements Driver {
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
         complete: (held) => this.#complete(held),
-        pushOnce: (jobs) => this.#pushOnce(jobs, null),
+        pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
       });
     this.#push = coalesce((pushes) => this.#sendPushes(pushes));
     this.#complete = coalesce((held) => this.#sendCompletions(held));
@@ -370,11 +370,14 @@ export class RedisDriver implements Driver {
     return ids.map((ids, push) => refused[push] ? Promise.reject(refused[push]) as never : ids);
   }
 
-  async #pushOnce(jobs: readonly KeyedJob[], now: Moment): Promise<Pushed[]> {
+  async #pushOnce(
+    jobs: readonly KeyedJob[],
+    now: Moment,
+    ids: readonly string[] = jobs.map(() => randomUUID()),
+  ): Promise<Pushed[]> {
     if (jobs.length === 0) return [];
     const [refused] = await this.#refuseReturns([jobs]);
     if (refused !== null) throw refused;
-    const ids = jobs.map(() => randomUUID() as string);
     const keys = [this.#bellKey, this.#lanes.set];
     const values = [seconds(now), String(KEY_LIFE)];
     const lanes = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));

@@ -305,10 +305,10 @@ function reserving(check: Check): void {
 
   check("the next due time is told also where due jobs were taken, of each priority", async ({ driver }) => {
     for (const priority of [0, 5]) {
-      const delayed = T + 4000 - priority;
-      await driver.push([job({ priority }), job({ priority, dueAt: delayed })], T);
-      const { jobs, nextDue } = await reserve(driver, { limit: 9 });
-      assert.deepEqual([jobs.length, nextDue], [1, delayed]);
+      const delay = 4000 - priority;
+      await driver.push([job({ priority }), job({ priority, delay })], T);
+      const { jobs, nextIn } = await reserve(driver, { limit: 9 });
+      assert.deepEqual([jobs.length, nextIn], [1, delay]);
     }
   });
 
@@ -582,11 +582,16 @@ function settling(check: Check): void {
     assert.equal(await driver.release(one, { delay: null, counted: false }, T), true);
     const again = await take(driver, { limit: 3, now: T + 500 });
     assert.deepEqual(again.map(({ payload, attempt }) => [payload, attempt]), [["1", 1], ["2", 1], ["3", 1]]);
-    await driver.release(again[2], { dueAt: null, counted: false });
-    await driver.release(again[0], { dueAt: T, counted: true });
-    const order = (await take(driver, { limit: 3, now: T + 500 })).map(({ payload }) => payload);
-    assert.deepEqual(order, ["1", "3"], "its place, not the first");
   });
+
+  check("a job handed back unrun keeps its place, and is not put first", async ({ driver }) => {
+    await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
+    const [one, _two, three] = await take(driver, { limit: 3 });
+    await driver.release(three, { delay: null, counted: false }, T);
+    await driver.release(one, { delay: 0, counted: true }, T);
+    const order = (await take(driver, { limit: 3, now: T + 500 })).map(({ payload }) => payload);
+    assert.deepEqual(order, ["1", "3"]);
+  }, "due times");
 
   check("a job can be handed back unrun, to wait", async ({ driver }) => {
     await driver.push([job()], T);
@@ -706,7 +711,7 @@ function fencing(check: Check): void {
   check("of many stale completions in one turn none holds", async ({ driver }) => {
     await driver.push(Array.from({ length: 40 }, () => job()), T);
     const first = await takeAll(driver);
-    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    await Promise.all(first.map((held) => driver.release(held, { delay: null, counted: false }, T)));
     const second = await takeAll(driver);
     const third = await takeAll(driver, { now: T + LEASE });
     assert.deepEqual([first.length, second.length, third.length], [40, 40, 40]);
@@ -721,7 +726,7 @@ function fencing(check: Check): void {
   check("of many completions in one turn a token that was given back does not hold", async ({ driver }) => {
     await driver.push(Array.from({ length: 40 }, () => job()), T);
     const first = await takeAll(driver);
-    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    await Promise.all(first.map((held) => driver.release(held, { delay: null, counted: false }, T)));
     const second = await takeAll(driver);
     const answers = await Promise.all(first.map((held) => driver.complete(held)));
     assert.deepEqual(answers, first.map(() => false), "the attempt is the same, the token is not");
@@ -793,6 +798,21 @@ function failing(check: Check): void {
     );
     assert.equal(await driver.fail(held, why), false, "it was settled");
     assert.equal((await driver.failed({ after: null, limit: 10 })).length, 1);
+  });
+
+  check("a failed job is found by the id that it was dispatched with, and keeps it", async ({ driver }) => {
+    const ids = await driver.push([job({ payload: "1" }), job({ payload: "2" })], T);
+    for (const held of await take(driver, { limit: 2 })) await driver.fail(held, failure());
+    const [found, ...more] = await driver.failed({ ids: [ids[1]] });
+    assert.deepEqual([found.id, found.payload, more], [ids[1], "2", []]);
+    assert.deepEqual(await driver.retry({ ids: [ids[1]] }, T), [{ id: ids[1], name: "job" }]);
+    const [again] = await take(driver, { now: T + 1000 });
+    assert.deepEqual([again.id, again.payload], [ids[1], "2"]);
+    // At once, and for the same reason: it must not be taken for the failure that was retried.
+    await driver.fail(again, failure());
+    assert.equal((await driver.retry({ ids: [ids[1]] }, T)).length, 1);
+    assert.equal((await take(driver, { limit: 9, now: T + 1000 })).length, 1);
+    assert.deepEqual(await driver.forget({ ids }), [{ id: ids[0], name: "job" }]);
   });
 
   check("a failure without a stack has none", async ({ driver }) => {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type {
   FailedJob,
   FailedSelection,
@@ -39,8 +39,8 @@ export interface Store {
   isHeld(held: Reservation): Promise<boolean>;
   /** Forgets a held job. */
   complete(held: Reservation): Promise<boolean>;
-  /** Stores jobs once. */
-  pushOnce(jobs: readonly KeyedJob[]): Promise<Pushed[]>;
+  /** Stores jobs once, under ids that they have. */
+  pushOnce(jobs: readonly KeyedJob[], ids: readonly string[]): Promise<Pushed[]>;
 }
 
 /**
@@ -68,18 +68,19 @@ export class DatabaseFailures implements Failures {
 
   /** Reads. */
   async failed(selection: FailedSelection): Promise<FailedJob[]> {
-    return (await this.#table.select(selection)).map(({ jobId: _, ...job }) => job);
+    return (await this.#table.select(selection)).map(({ row: _, jobId: __, failure: ___, ...job }) => job);
   }
 
-  /** Pushes, under a key so that of two who retry one row one does; then deletes. */
+  /**
+   * Pushes, then deletes; under a key, so that a failure is retried once though two do that, or one does not get to
+   * deleting it. A row of another program's has no key: it may be retried twice, and is never lost.
+   */
   async retry(selection: FailedSelection): Promise<Moved[]> {
     const rows = await this.#table.select(selection);
-    await this.#store.pushOnce(rows.map((row) => {
-      const { id, jobId, name, payload, queue, priority, error, failedAt } = row;
-      const identity = JSON.stringify([id, jobId, name, payload, queue, priority, error, failedAt]);
-      const key = `retry:${createHash("sha1").update(identity).digest("hex")}`;
-      return { name, payload, queue, priority, delay: 0, key };
-    }));
+    const jobs = rows.map(({ name, payload, queue, priority, failure }) => (
+      { name, payload, queue, priority, delay: 0, key: failure === null ? null : `retry:${failure}` }
+    ));
+    await this.#store.pushOnce(jobs, rows.map(({ jobId }) => jobId ?? randomUUID()));
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
   }
@@ -106,6 +107,7 @@ export class RedisFailures implements Failures {
   readonly #order: string;
   readonly #last: string;
   readonly #counts: string;
+  readonly #ids: string;
 
   /** @param prefix Stands before every key. */
   constructor(link: Link, lanes: Lanes, prefix: string) {
@@ -116,14 +118,16 @@ export class RedisFailures implements Failures {
     this.#order = `${prefix}queue:failed:order`;
     this.#last = `${prefix}queue:failed:last`;
     this.#counts = `${prefix}queue:failed:counts`;
+    this.#ids = `${prefix}queue:failed:ids`;
   }
 
   /** Moves. */
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
-    const { name, payload, queue, priority, attempt } = held;
+    const { id: jobId, name, payload, queue, priority, attempt } = held;
     const failedAt = Math.floor(why.failedAt / 1000) * 1000;
     // JSON has no line break or CR in it, so that any client can read it back.
     const record = JSON.stringify({
+      jobId,
       name,
       payload,
       queue,
@@ -134,27 +138,20 @@ export class RedisFailures implements Failures {
       failedAt,
     });
     const [, , reserved] = this.#lanes.of(queue, priority).keys;
-    const keys = [reserved, this.#records, this.#order, this.#last, this.#counts];
-    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue]) === 1 || repeated;
+    const keys = [reserved, this.#records, this.#order, this.#last, this.#counts, this.#ids];
+    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue, jobId]) === 1 || repeated;
   }
 
   /** Reads. */
   async failed(selection: FailedSelection): Promise<FailedJob[]> {
-    const ids = "ids" in selection
-      ? [...new Set(selection.ids)].filter(isId).sort((a, b) => Number(a) - Number(b))
-      : await this.#page(selection);
-    if (ids.length === 0) return [];
-    const records = await this.#link.call(["HMGET", this.#records, ...ids]) as (string | null)[];
-    return records.flatMap((record, index) =>
-      record === null ? [] : [{ id: ids[index], ...JSON.parse(record) as Omit<FailedJob, "id"> }]
-    );
+    return (await this.#read(selection)).map(({ number: _, jobId: __, ...job }) => job);
   }
 
   /** Moves back. */
   retry(selection: FailedSelection): Promise<Moved[]> {
     return this.#take(
       selection,
-      ({ name, payload }) => toMember(0, randomUUID(), name, payload),
+      ({ jobId, name, payload }) => toMember(0, jobId, name, payload),
     );
   }
 
@@ -171,6 +168,33 @@ export class RedisFailures implements Failures {
     return counts;
   }
 
+  /** The id of each is the one that it was asked for by: its number here, or the id of its job. */
+  async #read(selection: FailedSelection): Promise<Recorded[]> {
+    const asked = "ids" in selection ? await this.#numbers(selection.ids) : (await this.#page(selection))
+      .map((id) => [id, id] as const);
+    if (asked.length === 0) return [];
+    const numbers = asked.map(([number]) => number);
+    const records = await this.#link.call(["HMGET", this.#records, ...numbers]) as (string | null)[];
+    return records.flatMap((record, index) => {
+      if (record === null) return [];
+      const [number, id] = asked[index];
+      return [{ id, number, ...JSON.parse(record) as Omit<Recorded, "id" | "number"> }];
+    });
+  }
+
+  async #numbers(ids: readonly string[]): Promise<(readonly [number: string, id: string])[]> {
+    const others = ids.filter((id) => !isId(id));
+    const found = others.length === 0
+      ? []
+      : await this.#link.call(["HMGET", this.#ids, ...others]) as (string | null)[];
+    const numbers = new Map<string, string>();
+    for (const id of ids) {
+      const number = isId(id) ? id : found[others.indexOf(id)];
+      if (number !== null && !numbers.has(number)) numbers.set(number, id);
+    }
+    return [...numbers].sort(([a], [b]) => Number(a) - Number(b));
+  }
+
   async #page({ after, limit }: { after: string | null; limit: number }): Promise<string[]> {
     if (after !== null && !isId(after)) return [];
     const from = after === null ? "-inf" : `(${after}`;
@@ -178,8 +202,8 @@ export class RedisFailures implements Failures {
     return await this.#link.call(page) as string[];
   }
 
-  async #take(selection: FailedSelection, toMember: (job: FailedJob) => string): Promise<Moved[]> {
-    const jobs = await this.failed(selection);
+  async #take(selection: FailedSelection, toMember: (job: Recorded) => string): Promise<Moved[]> {
+    const jobs = await this.#read(selection);
     if (jobs.length === 0) return [];
     const lanes: Lane[] = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
     const taken = await this.#link.run(
@@ -190,12 +214,21 @@ export class RedisFailures implements Failures {
         this.#records,
         this.#order,
         this.#counts,
+        this.#ids,
         ...lanes.map((lane) => lane.keys[0]),
       ],
-      jobs.flatMap((job, index) => [job.id, job.queue, lanes[index].name, toMember(job)]),
+      jobs.flatMap((job, index) => [job.number, job.queue, lanes[index].name, toMember(job), job.jobId]),
     ) as number[];
     return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
   }
+}
+
+/** A failed job as Redis keeps it. */
+interface Recorded extends FailedJob {
+  /** By which it is ordered. */
+  readonly number: string;
+  /** The id of its job. */
+  readonly jobId: string;
 }
 
 /** As the counter writes them. */

@@ -266,8 +266,8 @@ return answer`);
 /**
  * Moves a job to the failed ones, where these are in Redis.
  *
- * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last` and `failed:counts`. ARGV: its member, its record, its
- * queue. Answers 1, or 0 where it was not held.
+ * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last`, `failed:counts` and `failed:ids`. ARGV: its member,
+ * its record, its queue, its id. Answers 1, or 0 where it was not held.
  */
 export const FAIL: Script = script(`
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -275,24 +275,26 @@ local id = string.format('%d', redis.call('INCR', KEYS[4]))
 redis.call('HSET', KEYS[2], id, ARGV[2])
 redis.call('ZADD', KEYS[3], id, id)
 redis.call('HINCRBY', KEYS[5], ARGV[3], 1)
+redis.call('HSET', KEYS[6], ARGV[4], id)
 return 1`);
 
 /**
  * Takes failed jobs away, and puts them back in line where they have a member.
  *
- * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, then `jobs` of each job. ARGV: for each job: its failed
- * id, its queue, its lane's name or '', its member or '' to forget it. Answers 1 for each that was there, else 0.
+ * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, `failed:ids`, then `jobs` of each job. ARGV: for each job:
+ * its number there, its queue, its lane's name or '', its member or '' to forget it, its id. Answers 1 for each that was there, else 0.
  */
 export const UNFAIL: Script = script(`
 local answer, pushed = {}, false
-for job = 1, #ARGV / 4 do
-  local id, queue, lane, member = unpack(ARGV, job * 4 - 3, job * 4)
+for job = 1, #ARGV / 5 do
+  local id, queue, lane, member, name = unpack(ARGV, job * 5 - 4, job * 5)
   answer[job] = redis.call('HDEL', KEYS[3], id)
   if answer[job] == 1 then
     redis.call('ZREM', KEYS[4], id)
+    redis.call('HDEL', KEYS[6], name)
     if redis.call('HINCRBY', KEYS[5], queue, -1) <= 0 then redis.call('HDEL', KEYS[5], queue) end
     if member ~= '' then
-      redis.call('RPUSH', KEYS[5 + job], member)
+      redis.call('RPUSH', KEYS[6 + job], member)
       if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
       pushed = true
     end

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { randomUUID } from "node:crypto";
 import type { FailedJob, FailedSelection, Failure, NewJob, Reservation } from "../../core/driver.ts";
 import type { Connection, Row } from "./connection.ts";
 
@@ -76,8 +77,12 @@ function toFailedJob(row: Row): FailedJob {
 
 /** A failed job, and what else tells its row from one that takes its id later. */
 export interface FailedRow extends FailedJob {
+  /** The number of its row. */
+  readonly row: number;
   /** Its id in the store that it failed in; `null` where that was this table's own. */
   readonly jobId: string | null;
+  /** What tells this failure from every other one; `null` where another program wrote it. */
+  readonly failure: string | null;
 }
 
 /** The table as another driver sees it, whose failures live here while its jobs do not. */
@@ -96,10 +101,12 @@ export class FailedJobs {
   record(job: Reservation, why: Failure): Promise<unknown> {
     return this.#run((connection) =>
       connection.run(
-        `INSERT INTO failed_jobs (name, payload, error, failed_at, queue, priority, attempts, stack, job_id)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        `INSERT INTO failed_jobs
+          (name, payload, error, failed_at, queue, priority, attempts, stack, job_id, failure)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
           ON CONFLICT (job_id) WHERE job_id IS NOT NULL DO UPDATE SET error = excluded.error,
-            failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack
+            failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack,
+            failure = excluded.failure
             WHERE excluded.attempts >= attempts`,
         job.name,
         job.payload,
@@ -110,6 +117,7 @@ export class FailedJobs {
         job.attempt,
         why.stack,
         job.id,
+        randomUUID(),
       )
     );
   }
@@ -121,25 +129,33 @@ export class FailedJobs {
     );
   }
 
-  /** The selected rows, in the order of their ids. */
+  /** The selected rows, in the order of their numbers; the id of each is the one that it was asked for by. */
   select(selection: FailedSelection): Promise<FailedRow[]> {
-    return this.#run((connection) =>
-      selectFailed(connection, selection).map((job) => {
-        const row = connection.get("SELECT job_id FROM failed_jobs WHERE id = ?", Number(job.id));
-        return { ...job, jobId: (row?.job_id ?? null) as string | null };
-      })
-    );
+    return this.#run((connection) => {
+      if (!("ids" in selection)) {
+        return selectFailed(connection, selection).map((job) => toFailedRow(connection, job));
+      }
+      const rows = new Map<number, FailedRow>();
+      for (const id of selection.ids) {
+        const row = numericId(id) ??
+          connection.get("SELECT id FROM failed_jobs WHERE job_id = ?", id)?.id as number | undefined;
+        if (row === undefined) continue;
+        const [job] = selectFailed(connection, { ids: [String(row)] });
+        if (job !== undefined && !rows.has(row)) rows.set(row, { ...toFailedRow(connection, job), id });
+      }
+      return [...rows.values()].sort((a, b) => a.row - b.row);
+    });
   }
 
   /** Deletes rows, and says of each whether it was there. */
   remove(rows: readonly FailedRow[]): Promise<boolean[]> {
     return this.#run((connection) =>
-      rows.map(({ id, jobId, payload, failedAt }) =>
+      rows.map(({ row, failure, payload, failedAt }) =>
         connection.run(
           `DELETE FROM failed_jobs
-            WHERE id = ? AND coalesce(job_id, '') = ? AND payload = ? AND failed_at = ?`,
-          Number(id),
-          jobId ?? "",
+            WHERE id = ? AND coalesce(failure, '') = ? AND payload = ? AND failed_at = ?`,
+          row,
+          failure ?? "",
           payload,
           failedAt / 1000,
         ) > 0
@@ -154,6 +170,16 @@ export class FailedJobs {
       return new Map(rows.map((row) => [String(row.queue), Number(row.jobs)]));
     });
   }
+}
+
+function toFailedRow(connection: Connection, job: FailedJob): FailedRow {
+  const found = connection.get("SELECT job_id, failure FROM failed_jobs WHERE id = ?", Number(job.id));
+  return {
+    ...job,
+    row: Number(job.id),
+    jobId: (found?.job_id ?? null) as string | null,
+    failure: (found?.failure ?? null) as string | null,
+  };
 }
 
 /** A row id; `null` for text that cannot be one. */

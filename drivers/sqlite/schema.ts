@@ -43,6 +43,7 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["failed_jobs", "attempts", "INTEGER"],
   ["failed_jobs", "stack", "TEXT"],
   ["failed_jobs", "job_id", "TEXT"],
+  ["failed_jobs", "failure", "TEXT"],
 ];
 
 /**
