@@ -1101,7 +1101,7 @@ interface Asked {
   queues?: readonly string[];
   limit?: number;
   prefetch?: number;
-  now?: number;
+  now?: number | null;
   retryAfter?: number;
 }
 

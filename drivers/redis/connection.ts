@@ -45,7 +45,6 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       retryStrategy: null,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
-      enableOfflineQueue: false,
       connectTimeout: deadline,
       // How long a socket that does not answer is waited for when it is closed.
       disconnectTimeout: 50,
@@ -65,13 +64,13 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
         throw cause ?? error;
       }
     };
-    const single = await opened(new Redis(url, strict));
+    const single = await opened(new Redis(url, { ...strict, enableOfflineQueue: false }));
     const client = await isCluster(single)
       ? await opened(
         new Cluster([{ host: single.options.host, port: single.options.port }], {
           lazyConnect: true,
           enableOfflineQueue: false,
-          enableReadyCheck: true,
+          enableReadyCheck: false,
           clusterRetryStrategy: () => null,
           // A command on a connection that was lost may have run.
           retryDelayOnFailover: 0,

@@ -20,29 +20,24 @@ export async function checkServer(
   prefix: string,
   log: { warn(line: string): void } | undefined,
 ): Promise<void> {
-  let info: Record<string, string>;
+  let fields: string[];
   try {
-    const text = String(await connection.sendCommand(["INFO"]));
-    info = Object.fromEntries(
-      text.split(/\r?\n/).map((line) => {
-        const colon = line.indexOf(":");
-        return [line.slice(0, Math.max(0, colon)), line.slice(colon + 1)];
-      }),
-    );
+    fields = await connection.sendCommand(["EVAL", INFO, "0"]) as string[];
   } catch (error) {
-    if (!isReply(error) || /^LOADING/.test(error.message)) throw error;
+    if (!isReply(error) || !/^(ERR|NOPERM)/.test(error.message)) throw error;
     log?.warn(
       `queue: INFO is refused (${messageOf(error)}): ` +
         "see to it yourself that maxmemory-policy is noeviction and Redis is 6.2 or newer",
     );
     return;
   }
-  const { redis_version: version = "", maxmemory_policy: policy = "noeviction", maxmemory = "0" } = info;
+  const [version, policy, maxmemory, cluster] = fields;
+  if (policy === "") return;
   const [major, minor] = version.split(".").map(Number);
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     throw new QueueError("CONFIG", `Redis ${version}: expected ${OLDEST.join(".")} or newer`);
   }
-  if (info.cluster_enabled === "1" && !/\{[^}]+\}/.test(prefix)) {
+  if (cluster === "1" && !/\{[^}]+\}/.test(prefix)) {
     throw new QueueError(
       "CONFIG",
       `REDIS_PREFIX=${JSON.stringify(prefix)}: on Redis Cluster expected a hash tag, such as {app}:, ` +
@@ -59,6 +54,14 @@ export async function checkServer(
     throw new QueueError("CONFIG", `${what}jobs away: expected noeviction`);
   }
 }
+
+/** Read by the server, since a client that loses a CR cannot read INFO. */
+const INFO = `
+local info, answer = redis.call('INFO'), {}
+for index, name in ipairs({'redis_version', 'maxmemory_policy', 'maxmemory', 'cluster_enabled'}) do
+  answer[index] = string.match(info, name .. ':([^%c]*)') or ''
+end
+return answer`;
 
 /** What some clients read as the end of a reply, or not at all. */
 const HARD = "a\r\nb\rc\n$3\r\nfoo\r\n\0\u{1f600}";
