@@ -182,13 +182,14 @@ export class RedisDriver implements Driver {
       if (this.#lanes.count === null) await this.#readLanes();
       const first = await this.#reserve(asked);
       // Lanes are added and never taken away, so their number tells whether there are new ones.
-      const isNew = this.#lanes.count !== first.lanes;
+      const isNew = first.swept && this.#lanes.count !== first.lanes;
       if (isNew) await this.#readLanes();
       if (first.jobs.length >= limit || (first.swept && !isNew)) {
         return this.#toReserved(request, first);
       }
       const rest = { ...asked, limit: limit - first.jobs.length };
       const second = await this.#reserve(rest, true);
+      if (this.#lanes.count !== second.lanes) this.#lanes.count = null;
       const jobs = [...first.jobs, ...second.jobs];
       return this.#toReserved(request, { ...second, jobs });
     });
@@ -503,6 +504,10 @@ export class RedisDriver implements Driver {
   }
 
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
+    if (jobs.length === 1) {
+      const [, , reserved] = this.#lanes.of(jobs[0].queue, jobs[0].priority).keys;
+      return [await this.#link.call(["ZREM", reserved, memberOf(jobs[0])]) === 1];
+    }
     const done = new Map<Reservation, boolean>();
     for (let from = 0; from < jobs.length; from += LOT) {
       const { keys, values, order } = this.#byLane(jobs.slice(from, from + LOT));

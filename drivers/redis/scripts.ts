@@ -91,25 +91,30 @@ return answer`);
  * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
  * share, and how many to take at most for that share.
  *
- * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
+ * Answers how many lanes there are (0 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
  * '', then for each job its lane (from 1) and its member.
  */
 export const RESERVE: Script = script(`${NOW}
 local now = present(ARGV[1])
-local lease, limit, most = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[3] + ARGV[4]
+local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
 local lanes = (#KEYS - 3) / 3
 
-local function move(from, to, upto)
-  local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
-  if #due == 0 then return end
-  redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
-  redis.call('RPUSH', to, unpack(due))
-  if #due == ${MOVE_LIMIT} then again = true end
+if ARGV[5] == '1' then
+  local function move(from, to, upto)
+    local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
+    if #due == 0 then return end
+    redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
+    redis.call('RPUSH', to, unpack(due))
+    if #due == ${MOVE_LIMIT} then again = true end
+  end
+  for lane = 1, lanes do
+    move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - ARGV[2])
+    move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+  end
 end
 
-local function utf8(text)
-  if not string.find(text, '[\\128-\\255]') then return true end
+local function isUtf8(text)
   text = string.gsub(text, '[\\194-\\223][\\128-\\191]', ' ')
   text = string.gsub(text, '\\224[\\160-\\191][\\128-\\191]', ' ')
   text = string.gsub(text, '[\\225-\\236\\238\\239][\\128-\\191][\\128-\\191]', ' ')
@@ -118,13 +123,6 @@ local function utf8(text)
   text = string.gsub(text, '[\\241-\\243][\\128-\\191][\\128-\\191][\\128-\\191]', ' ')
   text = string.gsub(text, '\\244[\\128-\\143][\\128-\\191][\\128-\\191]', ' ')
   return not string.find(text, '[\\128-\\255]')
-end
-
-if ARGV[5] == '1' then
-  for lane = 1, lanes do
-    move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - lease)
-    move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
-  end
 end
 
 local answer, got, malformed = {0, 0, ''}, 0, 0
@@ -139,8 +137,8 @@ for at = 8, #ARGV, 3 do
     local asked = want
     local members = redis.call('LPOP', jobs, asked) or {}
     for _, member in ipairs(members) do
-      local attempts, rest = string.match(member, '^(%d+)( [^ \\n]+ [^\\n]+\\n.*)$')
-      if not attempts or #attempts > 9 or not utf8(member) then
+      local attempts = string.match(member, '^(%d+) [^ \\n]+ [^\\n]+\\n')
+      if not attempts or #attempts > 9 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
         redis.call('RPUSH', KEYS[3], member)
         malformed = malformed + 1
       elseif plain and string.find(member, '\\r', 1, true) then
@@ -148,7 +146,7 @@ for at = 8, #ARGV, 3 do
       elseif got >= limit and attempts ~= '0' then
         back[#back + 1] = member
       else
-        member = string.format('%d', attempts + 1) .. rest
+        member = string.format('%d', attempts + 1) .. string.sub(member, #attempts + 1)
         hold[#hold + 1] = stamp(now)
         hold[#hold + 1] = member
         answer[#answer + 1] = lane
@@ -167,7 +165,8 @@ for at = 8, #ARGV, 3 do
   if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
 end
 
-answer[1], answer[2] = redis.call('SCARD', KEYS[2]), malformed
+answer[2] = malformed
+if ARGV[5] == '1' then answer[1] = redis.call('SCARD', KEYS[2]) end
 if got < limit then
   local nextIn
   for lane = 1, lanes do
