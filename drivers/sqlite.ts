@@ -665,15 +665,17 @@ function makeFolder(folder: string): void {
  * for the folder above even where that exists.
  */
 function makeMissing(folder: string): void {
-  try {
-    mkdirSync(folder);
-  } catch (error) {
-    const { code } = error as { code?: string };
-    // Another process was first.
-    if (code === "EEXIST") return;
-    if (code !== "ENOENT" || dirname(folder) === folder) throw error;
-    makeMissing(dirname(folder));
-    mkdirSync(folder);
+  const parent = dirname(folder);
+  for (const last of [false, true]) {
+    try {
+      return void mkdirSync(folder);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      // Another process was first.
+      if (code === "EEXIST") return;
+      if (last || code !== "ENOENT" || parent === folder) throw error;
+      makeMissing(parent);
+    }
   }
 }
 
