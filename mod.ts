@@ -54,8 +54,12 @@ export type {
   FailedJob,
   FailedSelection,
   Failure,
+  KeyedJob,
+  Listener,
+  Moment,
   Moved,
   NewJob,
+  Pushed,
   QueueCounts,
   QueueShare,
   Release,
@@ -64,7 +68,12 @@ export type {
   ReserveRequest,
 } from "./core/driver.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";
-export { DEFAULT_DATABASE, type Environment, type SettingOptions } from "./core/config.ts";
+export {
+  DEFAULT_DATABASE,
+  type Environment,
+  type RedisSettings,
+  type SettingOptions,
+} from "./core/config.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";
 export type { WorkEvent } from "./core/worker.ts";

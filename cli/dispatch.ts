@@ -14,6 +14,7 @@ export interface DispatchOptions {
   readonly delay?: number;
   readonly queue?: string;
   readonly priority?: number;
+  readonly id?: string;
   readonly json?: boolean;
 }
 
@@ -30,8 +31,14 @@ export async function dispatch(
   const text = payload === "-" ? await standardInput() : payload;
   return await withQueue({ database: options.database, env, jobs }, async (queue) => {
     const { delay, priority } = options;
-    const { id } = await queue.dispatch(name, text, { delay, queue: options.queue, priority });
-    if (options.json) output.line(JSON.stringify({ id, name }));
+    const { id, duplicate } = await queue.dispatch(name, text, {
+      delay,
+      queue: options.queue,
+      priority,
+      id: options.id,
+    });
+    if (options.json) output.line(JSON.stringify({ id, name, ...(duplicate ? { duplicate } : {}) }));
+    else if (duplicate) output.line(`${options.id} was dispatched before, as ${id} ${name}`);
     else output.line(`dispatched ${id} ${name}${delay ? `, due in ${formatDuration(delay)}` : ""}`);
     return 0;
   });

@@ -1,6 +1,6 @@
 import type { Context } from "./context.ts";
 import { localTime } from "./local_time.ts";
-import { databasePath, requireDatabase, withQueue } from "./open_queue.ts";
+import { requireDatabase, withQueue } from "./open_queue.ts";
 import { table } from "./table.ts";
 
 /** The options of `queue:failed`. */
@@ -22,7 +22,7 @@ const COLUMNS = [
 
 /** Lists a page of `failed_jobs`. */
 export async function failed(options: FailedOptions, { env, output }: Context): Promise<number> {
-  requireDatabase(databasePath(options.database, env));
+  requireDatabase(options.database, env);
   return await withQueue({ database: options.database, env, jobs: {} }, async (queue) => {
     const { after, limit } = options;
     const page = await queue.failed({ after, limit });

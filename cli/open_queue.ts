@@ -27,12 +27,13 @@ export function databasePath(database: string | undefined, env: Environment): st
 }
 
 /**
- * Refuses a file that is not there: to look at a queue must not make one.
+ * Refuses a file that is not there: to look at a queue must not make one. In Redis, the queue is not in that file.
  *
  * @throws {CommandError} 1
  */
-export function requireDatabase(path: string): void {
-  if (path === ":memory:") return;
+export function requireDatabase(database: string | undefined, env: Environment): void {
+  const path = databasePath(database, env);
+  if (path === ":memory:" || env.QUEUE_CONNECTION === "redis") return;
   try {
     statSync(path);
   } catch (error) {

@@ -16,6 +16,7 @@ import { work, type WorkOptions } from "./work.ts";
 const SETTINGS = `
 Settings come from the environment, then from .env in the current folder:
   DB_DATABASE        the SQLite file (default: storage/database.sqlite)
+  QUEUE_CONNECTION   database (default), or redis at REDIS_URL with keys that start with REDIS_PREFIX
   QUEUE_JOBS         the jobs module (default: jobs.ts or jobs.js)
   QUEUE_TRIES        attempts in total (default: 3)
   QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
@@ -38,7 +39,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
     status = await command({ jobs, env: readEnvironment(), output });
   };
   const program = new Command()
-    .description("Background jobs on SQLite: work, look at and repair a queue.")
+    .description("Background jobs on SQLite or Redis: work, look at and repair a queue.")
     .version(VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this")
     .helpCommand(false)
@@ -150,6 +151,7 @@ function addDispatch(program: Command, act: Act, fromModule: boolean): void {
       "higher runs first (default: that of the job type)",
       wholeNumber(-100, 100),
     )
+    .option("--id <text>", "what you call it: a second dispatch with the same id stores nothing", notEmpty)
     .option("--json", "print one JSON document");
   if (fromModule) addJobs(command);
   addDatabase(command).action((name: string, payload: string, options: DispatchOptions) =>

@@ -1,6 +1,6 @@
 import { CommandError } from "./command_error.ts";
 import type { Context } from "./context.ts";
-import { databasePath, requireDatabase, withQueue } from "./open_queue.ts";
+import { requireDatabase, withQueue } from "./open_queue.ts";
 
 /** The options of `queue:retry` and `queue:forget`. */
 export interface MoveOptions {
@@ -20,7 +20,7 @@ export async function moveFailed(
 ): Promise<number> {
   const ids = given.includes("all") ? "all" : [...new Set(given)];
   if (ids === "all" && given.length > 1) throw new CommandError(2, "expected either all or ids, not both");
-  requireDatabase(databasePath(options.database, env));
+  requireDatabase(options.database, env);
   return await withQueue({ database: options.database, env, jobs: {} }, async (queue) => {
     const moved = await queue[verb](ids);
     const known = new Set(moved.map(({ id }) => id));

@@ -1,7 +1,7 @@
 import type { QueueCounts } from "../mod.ts";
 import type { Context } from "./context.ts";
 import { formatDuration } from "./duration.ts";
-import { databasePath, requireDatabase, withQueue } from "./open_queue.ts";
+import { requireDatabase, withQueue } from "./open_queue.ts";
 import { table } from "./table.ts";
 
 /** The options of `queue:status`. */
@@ -20,7 +20,7 @@ const COLUMNS = [
 
 /** Shows how many jobs each queue has in each state, and how long its oldest ready job has been waiting. */
 export async function status(options: StatusOptions, { env, output }: Context): Promise<number> {
-  requireDatabase(databasePath(options.database, env));
+  requireDatabase(options.database, env);
   return await withQueue({ database: options.database, env, jobs: {} }, async (queue) => {
     const counts = await queue.counts();
     const now = Date.now();

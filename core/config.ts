@@ -14,8 +14,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The settings that can be given as options; each one left out is read from the environment. */
 export interface SettingOptions {
-  /** Which store: `QUEUE_CONNECTION`, by default `"database"`. */
+  /** Which store: `QUEUE_CONNECTION`, by default `"database"`; or `"redis"`. */
   connection?: string;
+  /** Where Redis is, with `connection: "redis"`: `REDIS_URL` and `REDIS_PREFIX`. */
+  redis?: RedisSettings;
+  /**
+   * Where failed jobs are kept with `connection: "redis"`: `QUEUE_FAILED`, by default `"database"`, in `failed_jobs` of
+   * the app's database; or `"redis"`.
+   */
+  failed?: string;
   /** Attempts in total: `QUEUE_TRIES`, by default 3. 0 counts as 1, as in the original. */
   tries?: number;
   /**
@@ -38,10 +45,40 @@ export interface SettingOptions {
   synchronous?: string;
 }
 
+/** Where Redis is. */
+export interface RedisSettings {
+  /**
+   * `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS, or the path of a unix socket: `REDIS_URL`,
+   * by default `redis://127.0.0.1:6379`.
+   */
+  url?: string;
+  /**
+   * What stands before every key: `REDIS_PREFIX`. Required when `APP_ENV=production`. On Redis Cluster it needs a hash
+   * tag, such as `{app}:`.
+   */
+  prefix?: string;
+  /** Options of `node:tls` for `rediss://`, such as `ca`. */
+  tls?: object;
+  /**
+   * Opens a connection with a client of your own, instead of one by `url`; called again whenever one is lost. Each call
+   * is under the queue's own deadlines.
+   */
+  connect?: () => Promise<{
+    /** Sends one command and resolves with its reply: strings, numbers, null, and arrays of those. */
+    sendCommand(command: string[]): Promise<unknown>;
+    /** Closes it. */
+    close?(): unknown;
+    /** Whether it is known to be closed. */
+    readonly closed?: boolean;
+  }>;
+}
+
 /** The settings in force. Durations are milliseconds. */
 export interface Settings {
-  readonly connection: "database";
+  readonly connection: "database" | "redis";
   readonly database: string;
+  readonly redis: RedisSettings & { readonly url: string; readonly prefix: string };
+  readonly failed: "database" | "redis";
   readonly tries: number;
   readonly retryAfter: number;
   readonly workers: number;
@@ -60,9 +97,15 @@ export const DEFAULT_DATABASE = "storage/database.sqlite";
  * @throws {QueueError} `CONFIG`, naming the setting, what it was and what is expected.
  */
 export function readSettings(options: SettingOptions, env: Environment): Settings {
+  const connection = oneOf("QUEUE_CONNECTION", options.connection ?? env.QUEUE_CONNECTION, [
+    "database",
+    "redis",
+  ]);
   return {
-    connection: oneOf("QUEUE_CONNECTION", options.connection ?? env.QUEUE_CONNECTION, ["database"]),
+    connection,
     database: env.DB_DATABASE || DEFAULT_DATABASE,
+    redis: readRedis(options.redis, env, connection),
+    failed: oneOf("QUEUE_FAILED", options.failed ?? env.QUEUE_FAILED, ["database", "redis"]),
     tries: Math.max(1, wholeNumber("QUEUE_TRIES", options.tries ?? env.QUEUE_TRIES, 3, 0)),
     retryAfter: options.retryAfter === undefined
       ? wholeNumber("QUEUE_RETRY_AFTER", env.QUEUE_RETRY_AFTER, 90, 1) * 1000
@@ -77,6 +120,28 @@ export function readSettings(options: SettingOptions, env: Environment): Setting
   };
 }
 
+function readRedis(options: RedisSettings = {}, env: Environment, connection: string): Settings["redis"] {
+  if (typeof options !== "object" || options === null) {
+    throw new QueueError("CONFIG", `redis=${show(options)}: expected { url, prefix }`);
+  }
+  refuseUnknown(options, ["url", "prefix", "tls", "connect"], "redis");
+  const { url = env.REDIS_URL || "redis://127.0.0.1:6379", prefix = env.REDIS_PREFIX ?? "" } = options;
+  if (typeof url !== "string") throw new QueueError("CONFIG", "redis.url: expected text");
+  if (typeof prefix !== "string") {
+    throw new QueueError("CONFIG", `redis.prefix=${show(prefix)}: expected text`);
+  }
+  if (options.connect !== undefined && typeof options.connect !== "function") {
+    throw new QueueError("CONFIG", `redis.connect=${show(options.connect)}: expected a function`);
+  }
+  if (connection === "redis" && prefix === "" && isProduction(env)) {
+    throw new QueueError(
+      "CONFIG",
+      "REDIS_PREFIX is required with APP_ENV=production: apps sharing a Redis would run each other's jobs",
+    );
+  }
+  return { ...options, url, prefix };
+}
+
 /** Whether `APP_ENV` is `production`. */
 export function isProduction(env: Environment): boolean {
   return env.APP_ENV === "production";
@@ -87,12 +152,15 @@ const VARIABLES = [
   "APP_ENV",
   "DB_DATABASE",
   "QUEUE_CONNECTION",
+  "QUEUE_FAILED",
   "QUEUE_JOBS",
   "QUEUE_MAX_PAYLOAD",
   "QUEUE_RETRY_AFTER",
   "QUEUE_SYNCHRONOUS",
   "QUEUE_TRIES",
   "QUEUE_WORKERS",
+  "REDIS_PREFIX",
+  "REDIS_URL",
 ] as const;
 
 /** The queue's variables of this process. One that Deno gives no permission for counts as not set. */

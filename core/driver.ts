@@ -1,12 +1,18 @@
 /**
  * The contract between the queue and a store: all that the author of a driver reads.
  *
- * A driver keeps jobs in the four states of ARCHITECTURE.md and moves them between those, each move atomic. It reads
- * no clock: every `now` and `dueAt` is epoch milliseconds, passed in. It never calls a handler, never retries a job
- * by itself and holds no settings of the queue. `tests/conformance.ts` runs every method against it.
+ * A driver keeps jobs in the four states of ARCHITECTURE.md and moves them between those, each move atomic. Times are
+ * passed in: every `now` is a {@linkcode Moment}, and every delay counts from it. It never calls a handler, never
+ * retries a job by itself and holds no settings of the queue. `tests/conformance.ts` runs every method against it.
  *
  * @module
  */
+
+/**
+ * A point in time: epoch milliseconds where the caller has a clock of its own, as a test has; `null` is the present by
+ * the store's clock, so that machines whose clocks differ agree on what is due.
+ */
+export type Moment = number | null;
 
 /** A job to be stored. */
 export interface NewJob {
@@ -18,8 +24,22 @@ export interface NewJob {
   readonly queue: string;
   /** Higher is reserved first within a queue. */
   readonly priority: number;
-  /** Not to be reserved before this, in epoch milliseconds. */
-  readonly dueAt: number;
+  /** Not to be reserved before so many milliseconds have passed; 0 for at once. */
+  readonly delay: number;
+}
+
+/** A job to be stored once, however often it is pushed. */
+export interface KeyedJob extends NewJob {
+  /** What the caller calls it: a second push of this key within a day stores nothing. `null` for a job without. */
+  readonly key: string | null;
+}
+
+/** What became of a {@linkcode KeyedJob}. */
+export interface Pushed {
+  /** The id of the job: of the one stored before, where the key was known. */
+  readonly id: string;
+  /** Whether it was stored now. */
+  readonly created: boolean;
 }
 
 /** A job that a worker holds. Its `token` is new with every reservation: it tells a settlement from a stale one. */
@@ -48,8 +68,8 @@ export interface ReserveRequest {
   readonly limit: number;
   /** How many more, beyond `limit`, of jobs that never ran: they wait in the worker for a free slot. */
   readonly prefetch: number;
-  /** The present, in epoch milliseconds. */
-  readonly now: number;
+  /** The present. */
+  readonly now: Moment;
   /** A reservation at least this old, in milliseconds, is abandoned: its job is ready again. */
   readonly retryAfter: number;
 }
@@ -66,14 +86,16 @@ export interface QueueShare {
 export interface Reserved {
   /** The jobs, in the order in which they should run. */
   readonly jobs: readonly Reservation[];
-  /** When the next delayed job of these queues is due, in epoch milliseconds; `null` when there is none, or unknown. */
-  readonly nextDue: number | null;
+  /** In how many milliseconds it is worth asking again, as the next delayed job of these queues is due; `null` when unknown, or there is none. */
+  readonly nextIn: number | null;
+  /** `false` where the driver knows that the store has no queue that `queues()` did not name last time; else left out. */
+  readonly newQueues?: boolean;
 }
 
 /** How to give back a job that is to run again. */
 export interface Release {
-  /** Not to be reserved before this, in epoch milliseconds; `null` leaves it as it was, so that the job keeps its place. */
-  readonly dueAt: number | null;
+  /** Not to be reserved before so many milliseconds have passed; `null` leaves it as it was, so that the job keeps its place. */
+  readonly delay: number | null;
   /** Whether the attempt stays counted; `false` where the handler never ran. */
   readonly counted: boolean;
 }
@@ -140,8 +162,16 @@ export interface QueueCounts {
   readonly reserved: number;
   /** Ended in `failed_jobs`. */
   readonly failed: number;
-  /** Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready. */
+  /** Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready, or the store does not know. */
   readonly oldest: number | null;
+}
+
+/** What hears of pushes, from {@linkcode Driver.listen} on. */
+export interface Listener {
+  /** Says that the listener has nothing to do: the next push, from any process, wakes it or another one that rests. */
+  rest(): void;
+  /** Stops listening. */
+  close(): void;
 }
 
 /**
@@ -154,27 +184,33 @@ export interface Driver {
   /** The app's database, for `job.db`; only after `open`. */
   readonly database: unknown;
   /** Stores jobs, all or none, and returns their ids in the same order once they are durable. */
-  push(jobs: readonly NewJob[], now: number): Promise<string[]>;
+  push(jobs: readonly NewJob[], now: Moment): Promise<string[]>;
+  /** As `push`, but a job whose key is known is not stored again. For jobs whose push must bear being repeated. */
+  pushOnce(jobs: readonly KeyedJob[], now: Moment): Promise<Pushed[]>;
   /** Takes due jobs (and expired ones), counts their attempt, and holds them under a new token. */
   reserve(request: ReserveRequest): Promise<Reserved>;
   /** Renews what is still held, as if reserved at `now`, and returns those (the same objects) that no longer are. */
-  extend(held: readonly Reservation[], now: number): Promise<Reservation[]>;
+  extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]>;
   /** Forgets a job that is done; `false`, and nothing changed, where it is no longer held. */
   complete(held: Reservation): Promise<boolean>;
   /** Gives a job back, to run again; `false`, and nothing changed, where it is no longer held. */
-  release(held: Reservation, how: Release): Promise<boolean>;
+  release(held: Reservation, how: Release, now: Moment): Promise<boolean>;
   /** Moves a job to `failed_jobs` in one step; `false`, and nothing changed, where it is no longer held. */
   fail(held: Reservation, why: Failure): Promise<boolean>;
-  /** Calls `wake`, from any process on this store, soon after jobs were stored; returns what stops that. A hint, not a promise: workers poll besides. */
-  listen(wake: () => void): () => void;
-  /** The queues that have jobs to be reserved now or later, in any order. */
+  /**
+   * Calls `wake` soon after jobs were stored, by any process on this store, once for each `rest()` at least. `wake`
+   * answers whether the listener looks for jobs now; where it does not, a driver that wakes one listener only wakes
+   * another one instead. A hint, not a promise: workers poll besides.
+   */
+  listen(wake: () => boolean): Listener;
+  /** The queues that have jobs to be reserved now or later, in any order; a store may also name some that had. */
   queues(): Promise<string[]>;
   /** How many jobs each queue has in each state; queues without any are left out. */
-  counts(now: number, retryAfter: number): Promise<QueueCounts[]>;
+  counts(now: Moment, retryAfter: number): Promise<QueueCounts[]>;
   /** Failed jobs in the order of their ids. */
   failed(selection: FailedSelection): Promise<FailedJob[]>;
   /** Puts failed jobs back with no attempts counted, each in one step, and returns those that were there. */
-  retry(selection: FailedSelection, now: number): Promise<Moved[]>;
+  retry(selection: FailedSelection, now: Moment): Promise<Moved[]>;
   /** Deletes failed jobs and returns those that were there. */
   forget(selection: FailedSelection): Promise<Moved[]>;
   /** Finishes what is under way and lets go of what the driver opened itself. */

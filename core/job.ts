@@ -101,10 +101,17 @@ export interface DispatchOptions {
   queue?: string;
   /** Its priority. Default: the job type's. */
   priority?: number;
+  /**
+   * What you call this dispatch: a second one with the same text within a day stores nothing. Give one where a dispatch
+   * must bear being repeated, as after an error by which it is not known whether it was stored.
+   */
+  id?: string;
 }
 
 /** A job that was stored. */
 export interface Dispatched {
   /** Names the job from now on, in the logs, on the command line and in `failed_jobs`. */
   readonly id: string;
+  /** `true` where an earlier dispatch with the same `id` option stored it; else left out. */
+  readonly duplicate?: true;
 }

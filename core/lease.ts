@@ -4,7 +4,7 @@
  * @module
  */
 import type { Attempt } from "./attempt.ts";
-import type { Driver, Reservation } from "./driver.ts";
+import type { Driver, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { after } from "./timer.ts";
@@ -23,6 +23,7 @@ export class LeaseKeeper {
   readonly #driver: Driver;
   readonly #retryAfter: number;
   readonly #now: () => number;
+  readonly #moment: () => Moment;
   readonly #log: Log;
   readonly #held = new Map<Reservation, Held>();
   #cancel: (() => void) | null = null;
@@ -30,12 +31,14 @@ export class LeaseKeeper {
 
   /**
    * @param retryAfter How long a lease lasts, in milliseconds.
-   * @param now The worker's clock.
+   * @param now The worker's clock, by which it measures how long ago something was.
+   * @param moment What it tells the driver that the time is.
    */
-  constructor(driver: Driver, retryAfter: number, now: () => number, log: Log) {
+  constructor(driver: Driver, retryAfter: number, now: () => number, moment: () => Moment, log: Log) {
     this.#driver = driver;
     this.#retryAfter = retryAfter;
     this.#now = now;
+    this.#moment = moment;
     this.#log = log;
   }
 
@@ -86,7 +89,7 @@ export class LeaseKeeper {
     let next = this.#retryAfter / 3;
     if (due.length > 0) {
       try {
-        const lost = await this.#driver.extend(due.map((held) => held.reservation), now);
+        const lost = await this.#driver.extend(due.map((held) => held.reservation), this.#moment());
         for (const held of due) held.renewedAt = now;
         for (const reservation of lost) this.#lose(reservation);
       } catch (error) {

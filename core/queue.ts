@@ -14,7 +14,7 @@ import {
   type Settings,
   wholeNumber,
 } from "./config.ts";
-import type { Driver, FailedJob, FailedSelection, Moved, NewJob, QueueCounts } from "./driver.ts";
+import type { Driver, FailedJob, FailedSelection, KeyedJob, Moved, NewJob, QueueCounts } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import type { DataOf, Dispatched, DispatchOptions, Jobs } from "./job.ts";
@@ -171,10 +171,10 @@ export class Queue<const J extends Jobs = Jobs> {
     name: Name,
     ...rest: DispatchArguments<DataOf<J[Name]>>
   ): Promise<Dispatched> {
-    const now = Date.now();
-    const job = this.#newJob(name, rest[0], rest[1], now);
-    const [id] = await (this.#driver ?? await this.#load()).push([job], now);
-    return { id };
+    const job = this.#newJob(name, rest[0], rest[1]);
+    const driver = this.#driver ?? await this.#load();
+    if (rest[1]?.id === undefined) return { id: (await driver.push([job], null))[0] };
+    return (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
   }
 
   /**
@@ -209,24 +209,38 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} As {@linkcode dispatch}, and then none is stored.
    */
   async dispatchMany(entries: Iterable<DispatchEntry<J>>): Promise<Dispatched[]> {
-    const now = Date.now();
     const jobs: NewJob[] = [];
-    for (const [name, payload, options] of entries) jobs.push(this.#newJob(name, payload, options, now));
-    const ids = await (this.#driver ?? await this.#load()).push(jobs, now);
-    return ids.map((id) => ({ id }));
+    const once: KeyedJob[] = [];
+    for (const [name, payload, options] of entries) {
+      const job = this.#newJob(name, payload, options);
+      jobs.push(job);
+      if (once.length > 0 || options?.id !== undefined) {
+        // From the first with an id on, all before it count as those without.
+        while (once.length < jobs.length - 1) once.push({ ...jobs[once.length], key: null });
+        once.push(keyed(job, options));
+      }
+    }
+    const driver = this.#driver ?? await this.#load();
+    if (once.length > 0) return this.#pushOnce(driver, once);
+    return (await driver.push(jobs, null)).map((id) => ({ id }));
+  }
+
+  async #pushOnce(driver: Driver, jobs: KeyedJob[]): Promise<Dispatched[]> {
+    const pushed = await driver.pushOnce(jobs, null);
+    return pushed.map(({ id, created }) => created ? { id } : { id, duplicate: true });
   }
 
   /**
    * Runs the next job that is due at `now`, if there is one. A failure is retried or moved to `failed_jobs`, not
    * thrown. Tests call it with a clock of their own.
    *
-   * @param now Epoch milliseconds or a date. Default: the present.
+   * @param now Epoch milliseconds or a date. Default: the present, by the store's clock.
    * @returns Whether there was a job.
    * @throws {QueueError} `DB` when the store fails.
    */
-  async workOnce(now: number | Date = Date.now()): Promise<boolean> {
-    const at = Number(now);
-    if (!Number.isFinite(at)) {
+  async workOnce(now?: number | Date): Promise<boolean> {
+    const at = now === undefined ? null : Number(now);
+    if (at !== null && !Number.isFinite(at)) {
       throw new QueueError("CONFIG", `now=${now}: expected epoch milliseconds or a date`);
     }
     const parts = await this.#parts();
@@ -313,7 +327,7 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} `DB` when the store fails: what was moved before stays moved.
    */
   retry(ids: FailedIds): Promise<Moved[]> {
-    return this.#each(ids, (driver, selection) => driver.retry(selection, Date.now()));
+    return this.#each(ids, (driver, selection) => driver.retry(selection, null));
   }
 
   /**
@@ -344,7 +358,7 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} `DB` when the store fails.
    */
   async counts(): Promise<QueueCounts[]> {
-    return (await this.#load()).counts(Date.now(), this.#settings.retryAfter);
+    return (await this.#load()).counts(null, this.#settings.retryAfter);
   }
 
   /**
@@ -383,6 +397,11 @@ export class Queue<const J extends Jobs = Jobs> {
   /** Only the driver in use is loaded. */
   async #choose(): Promise<Driver> {
     const { database = this.#settings.database } = this.#options;
+    if (this.#settings.connection === "redis") {
+      const { redis, failed } = this.#settings;
+      const { RedisDriver } = await import("../drivers/redis.ts");
+      return new RedisDriver({ ...redis, failed, database, log: this.#log });
+    }
     const { SqliteDriver } = await import("../drivers/sqlite.ts");
     return new SqliteDriver({ database, synchronous: this.#settings.synchronous, log: this.#log });
   }
@@ -397,17 +416,16 @@ export class Queue<const J extends Jobs = Jobs> {
     return new Set([DEFAULT_QUEUE, ...[...this.#types.values()].map((type) => type.queue)]);
   }
 
-  #newJob(name: string, payload: unknown, options: DispatchOptions = {}, now: number): NewJob {
+  #newJob(name: string, payload: unknown, options: DispatchOptions = {}): NewJob {
     const type = this.#types.get(name);
     if (type === undefined) throw new QueueError("UNKNOWN", `no job handler named ${show(name)}`);
     refuseUnknown(options, DISPATCH_OPTIONS, "options");
-    const delay = options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay");
     return {
       name,
       payload: encodePayload(name, payload, this.#settings.maxPayload),
       queue: options.queue === undefined ? type.queue : checkQueue(options.queue, "queue"),
       priority: checkPriority(options.priority, "priority", type.priority),
-      dueAt: now + delay,
+      delay: options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay"),
     };
   }
 
@@ -440,6 +458,18 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 }
 
+function keyed(job: NewJob, options: DispatchOptions | undefined): KeyedJob {
+  return { ...job, key: options?.id === undefined ? null : checkId(options.id) };
+}
+
+/** An id of the caller's own: text of any kind, but short, as it becomes a key in the store. */
+function checkId(id: unknown): string {
+  if (typeof id !== "string" || id === "" || id.length > 200 || id.includes("\0") || !id.isWellFormed()) {
+    throw new QueueError("CONFIG", `id=${show(id)}: expected text of 1 to 200 characters`);
+  }
+  return id;
+}
+
 const OPTIONS = [
   "jobs",
   "database",
@@ -447,6 +477,8 @@ const OPTIONS = [
   "log",
   "env",
   "connection",
+  "redis",
+  "failed",
   "tries",
   "retryAfter",
   "workers",
@@ -456,7 +488,7 @@ const OPTIONS = [
   "synchronous",
 ];
 
-const DISPATCH_OPTIONS = ["delay", "queue", "priority"];
+const DISPATCH_OPTIONS = ["delay", "queue", "priority", "id"];
 
 const WORK_OPTIONS = [
   "signal",

@@ -9,7 +9,7 @@
  */
 import { setImmediate } from "node:timers";
 import { Attempt, type Outcome } from "./attempt.ts";
-import type { Driver, Reservation } from "./driver.ts";
+import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import { LeaseKeeper } from "./lease.ts";
 import type { Log } from "./log.ts";
@@ -109,6 +109,9 @@ export class Worker {
   #ahead = 0;
   #batchAt = 0;
   #discoveredAt = 0;
+  /** Whether the store may have queues that `queues()` did not name last time. */
+  #newQueues = true;
+  #listener: Listener | null = null;
   #last: Attempt | null = null;
   #lastAt = -Infinity;
   #done!: () => void;
@@ -116,7 +119,7 @@ export class Worker {
   constructor(parts: WorkerParts, options: WorkerOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, Date.now, parts.log);
+    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, Date.now, () => null, parts.log);
   }
 
   /** Works until a signal or a limit stops it and what it holds is settled. */
@@ -125,7 +128,7 @@ export class Worker {
     const finished = new Promise<void>((resolve) => this.#done = resolve);
     const stop = () => this.stop();
     const force = () => this.#force();
-    const silence = this.#parts.driver.listen(() => this.#pump());
+    this.#listener = this.#parts.driver.listen(() => this.#hear());
     const trust = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
     const cancelTime = maxTime === null ? () => {} : after(maxTime, stop);
     signal?.addEventListener("abort", stop);
@@ -142,9 +145,16 @@ export class Worker {
       this.#cancelWake?.();
       this.#cancelForce?.();
       this.#leases.close();
-      silence();
+      this.#listener.close();
       trust();
     }
+  }
+
+  /** The bell rang: whether this worker looks for jobs now. */
+  #hear(): boolean {
+    if (this.#stopping || this.#free() === 0 || this.#pausedUntil > Date.now()) return false;
+    this.#pump();
+    return true;
   }
 
   #pump(): void {
@@ -161,7 +171,8 @@ export class Worker {
     const pause = this.#pausedUntil - Date.now();
     if (pause > 0) return this.#wakeIn(pause);
     // Now and then also while the known queues never run dry, so that a new one does not starve.
-    const look = this.#options.shares.everything && Date.now() - this.#discoveredAt >= POLL;
+    const look = this.#options.shares.everything && this.#newQueues &&
+      Date.now() - this.#discoveredAt >= POLL;
     if (look) this.#discover(() => this.#pump());
     else this.#reserve(free);
   }
@@ -191,18 +202,19 @@ export class Worker {
       queues: this.#options.shares.divide(limit + prefetch),
       limit,
       prefetch,
-      now,
+      now: null,
       retryAfter,
     }).then(
-      ({ jobs, nextDue }) => {
+      ({ jobs, nextIn, newQueues }) => {
         this.#reserving = false;
         this.#failures = 0;
+        this.#newQueues = newQueues !== false;
         for (const job of jobs) this.#leases.hold(job, now);
         this.#waiting.push(...jobs);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
         if (this.#again || jobs.length >= limit) this.#pump();
-        else this.#rest(nextDue, jobs.length);
+        else this.#rest(nextIn, jobs.length);
       },
       (error) => {
         this.#reserving = false;
@@ -222,10 +234,11 @@ export class Worker {
   }
 
   /** Fewer jobs came than there are slots: waits for the bell, the next due time, or the poll. */
-  #rest(nextDue: number | null, got: number): void {
-    this.#wakeIn(nextDue === null ? POLL : Math.min(POLL, nextDue - Date.now()));
+  #rest(nextIn: number | null, got: number): void {
+    this.#wakeIn(Math.min(POLL, nextIn ?? POLL));
+    this.#listener?.rest();
     if (got > 0) return;
-    if (!this.#options.shares.everything) return this.#maybeEmpty();
+    if (!this.#options.shares.everything || !this.#newQueues) return this.#maybeEmpty();
     this.#discover((added) => added || this.#again || this.#stopping ? this.#pump() : this.#maybeEmpty());
   }
 
@@ -310,7 +323,7 @@ export class Worker {
     logOutcome(this.#parts.log, held, outcome);
     for (let failures = 0;; failures++) {
       try {
-        const stored = await settle(this.#parts.driver, held, outcome, Date.now());
+        const stored = await settle(this.#parts.driver, held, outcome, null);
         if (stored) this.#emit(EVENTS[outcome.verdict], attempt, duration, outcome);
         else this.#lost(attempt, duration);
         break;
@@ -401,7 +414,7 @@ export class Worker {
     this.#settling++;
     this.#leases.drop(held);
     try {
-      await this.#parts.driver.release(held, { dueAt: null, counted: false });
+      await this.#parts.driver.release(held, { delay: null, counted: false }, null);
     } catch (error) {
       // Its lease ends by itself; only the attempt stays counted.
       this.#parts.log.error(`${(error as Error).message} (while handing back ${label(held)})`);
@@ -422,7 +435,7 @@ const EVENTS = { complete: "completed", release: "released", fail: "failed" } as
  * Runs the next job that is due at `now`, if there is one. Settles at that same `now`, so that a test with a clock of
  * its own sees exact backoffs.
  */
-export async function runOnce(parts: WorkerParts, shares: Shares, now: number): Promise<boolean> {
+export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): Promise<boolean> {
   const { driver, types, tries, backoff, retryAfter, log } = parts;
   const next = () => driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter });
   let [held] = (await next()).jobs;
@@ -433,8 +446,9 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: number): 
   const type = types.get(held.name);
   const attempt = new Attempt(held, type, type?.tries ?? tries, driver.database);
   const began = performance.now();
-  const leases = new LeaseKeeper(driver, retryAfter, () => now + (performance.now() - began), log);
-  leases.hold(held, now);
+  const passed = () => performance.now() - began;
+  const leases = new LeaseKeeper(driver, retryAfter, passed, () => now === null ? null : now + passed(), log);
+  leases.hold(held, 0);
   leases.started(attempt);
   const trust = watchStrays({ log, suspects: () => [attempt] });
   try {
@@ -462,14 +476,14 @@ function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
   }
 }
 
-function settle(driver: Driver, held: Reservation, outcome: Outcome, now: number): Promise<boolean> {
+function settle(driver: Driver, held: Reservation, outcome: Outcome, now: Moment): Promise<boolean> {
   switch (outcome.verdict) {
     case "complete":
       return driver.complete(held);
     case "release":
-      return driver.release(held, { dueAt: now + outcome.retryIn, counted: true });
+      return driver.release(held, { delay: outcome.retryIn, counted: true }, now);
     case "fail":
-      return driver.fail(held, { error: outcome.problem, stack: outcome.stack, failedAt: now });
+      return driver.fail(held, { error: outcome.problem, stack: outcome.stack, failedAt: now ?? Date.now() });
   }
 }
 

@@ -21,8 +21,12 @@ import type {
   FailedJob,
   FailedSelection,
   Failure,
+  KeyedJob,
+  Listener,
+  Moment,
   Moved,
   NewJob,
+  Pushed,
   QueueCounts,
   Release,
   Reservation,
@@ -32,7 +36,7 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { Bell } from "./sqlite/bell.ts";
 import { adapt, type Connection, faultOf, isConnection, openFile, type Value } from "./sqlite/connection.ts";
-import { deleteFailed, insertFailed, renewed, selectFailed } from "./sqlite/failed_jobs.ts";
+import { deleteFailed, FailedJobs, insertFailed, renewed, selectFailed } from "./sqlite/failed_jobs.ts";
 import { migrate } from "./sqlite/schema.ts";
 import { Turn } from "./sqlite/turn.ts";
 
@@ -75,7 +79,7 @@ export class SqliteDriver implements Driver {
   #file: { path: string; identity: string } | null = null;
   #reclaimedAt = -Infinity;
   #tidiedAt = -Infinity;
-  #listeners = new Map<() => void, () => void>();
+  readonly #listeners = new Map<() => boolean, Listener>();
   #closed = false;
 
   /**
@@ -127,11 +131,24 @@ export class SqliteDriver implements Driver {
   }
 
   /** Stores jobs; all pushes of one turn go into one insert. */
-  push(jobs: readonly NewJob[], now: number): Promise<string[]> {
+  push(jobs: readonly NewJob[], now: Moment): Promise<string[]> {
     if (this.#closed) return this.#rejectClosed();
     if (jobs.length === 0) return Promise.resolve([]);
-    const item = jobs.map((job) => toRow(job, now));
+    const at = now ?? Date.now();
+    const item = jobs.map((job) => toRow(job, at));
     return this.#turn.submit({ rank: 0, item, run: insertPushes, stores: true });
+  }
+
+  /** Stores the jobs whose key is not known yet. */
+  pushOnce(jobs: readonly KeyedJob[], now: Moment): Promise<Pushed[]> {
+    if (this.#closed) return this.#rejectClosed();
+    const at = now ?? Date.now();
+    return this.#turn.submit({
+      rank: 0,
+      item: null,
+      run: (connection) => [insertOnce(connection, jobs, at)],
+      stores: true,
+    });
   }
 
   /** Takes due jobs; only reads where there are none. */
@@ -140,18 +157,19 @@ export class SqliteDriver implements Driver {
     return this.#turn.submit({
       rank: 2,
       item: request,
-      peek: (connection) => this.#peek(connection, request),
-      run: (connection) => [this.#reserve(connection, request)],
+      peek: (connection) => this.#peek(connection, request, request.now ?? Date.now()),
+      run: (connection) => [this.#reserve(connection, request, request.now ?? Date.now())],
     });
   }
 
   /** Renews reservations. */
-  extend(held: readonly Reservation[], now: number): Promise<Reservation[]> {
+  extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]> {
+    const seconds = (now ?? Date.now()) / 1000;
     return this.#settle((connection) =>
       held.filter((job) =>
         connection.run(
           "UPDATE jobs SET reserved_at = ? WHERE id = ? AND attempts = ? AND token = ?",
-          now / 1000,
+          seconds,
           ...fence(job),
         ) === 0
       )
@@ -165,13 +183,14 @@ export class SqliteDriver implements Driver {
   }
 
   /** Makes a job available again. */
-  release(held: Reservation, how: Release): Promise<boolean> {
+  release(held: Reservation, how: Release, now: Moment): Promise<boolean> {
+    const at = now ?? Date.now();
     return this.#settle(
       (connection) =>
         connection.run(
           `UPDATE jobs SET reserved_at = NULL, token = NULL, available_at = coalesce(?, available_at),
             attempts = attempts - ? WHERE id = ? AND attempts = ? AND token = ?`,
-          how.dueAt === null ? null : how.dueAt / 1000,
+          how.delay === null ? null : (at + how.delay) / 1000,
           how.counted ? 0 : 1,
           ...fence(held),
         ) > 0,
@@ -189,11 +208,15 @@ export class SqliteDriver implements Driver {
   }
 
   /** Hears dispatches of this process and, through the bell, of others. */
-  listen(wake: () => void): () => void {
+  listen(wake: () => boolean): Listener {
     this.#listeners.set(wake, this.#bell.listen(wake));
-    return () => {
-      this.#listeners.get(wake)?.();
-      this.#listeners.delete(wake);
+    return {
+      // Each ring reaches every listener here, so there is nothing to arm.
+      rest() {},
+      close: () => {
+        this.#listeners.get(wake)?.close();
+        this.#listeners.delete(wake);
+      },
     };
   }
 
@@ -214,8 +237,9 @@ export class SqliteDriver implements Driver {
   }
 
   /** Counts by queue and state. */
-  counts(now: number, retryAfter: number): Promise<QueueCounts[]> {
-    return this.#read((connection) => countJobs(connection, now / 1000, (now - retryAfter) / 1000));
+  counts(now: Moment, retryAfter: number): Promise<QueueCounts[]> {
+    const at = now ?? Date.now();
+    return this.#read((connection) => countJobs(connection, at / 1000, (at - retryAfter) / 1000));
   }
 
   /** Reads `failed_jobs`. */
@@ -224,7 +248,8 @@ export class SqliteDriver implements Driver {
   }
 
   /** Moves failed jobs back, each with its queue, priority and, where it is free, its id. */
-  retry(selection: FailedSelection, now: number): Promise<Moved[]> {
+  retry(selection: FailedSelection, now: Moment): Promise<Moved[]> {
+    const at = now ?? Date.now();
     return this.#settle((connection) =>
       selectFailed(connection, selection).map((job) => {
         deleteFailed(connection, job.id);
@@ -232,10 +257,15 @@ export class SqliteDriver implements Driver {
         connection.run(
           "INSERT INTO jobs (id, name, payload, available_at, queue, priority) VALUES (?, ?, ?, ?, ?, ?)",
           live ? null : Number(job.id),
-          ...toRow(renewed(job, now), now),
+          ...toRow(renewed(job), at),
         );
         return { id: job.id, name: job.name };
       }), true);
+  }
+
+  /** The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not. */
+  get failures(): FailedJobs {
+    return new FailedJobs((run) => this.#settle(run));
   }
 
   /** Deletes failed jobs. */
@@ -314,54 +344,60 @@ export class SqliteDriver implements Driver {
 
   // Reserving
 
-  #peek(connection: Connection, request: ReserveRequest): Reserved | undefined {
-    if (expired(connection, request)) return undefined;
+  #peek(connection: Connection, request: ReserveRequest, now: number): Reserved | undefined {
+    if (expired(connection, now - request.retryAfter)) return undefined;
     let nextDue: number | null = null;
     for (const queue of new Set(request.queues.map((share) => share.queue))) {
       for (let below = HIGHEST;;) {
         const head = headOf(connection, queue, below);
         if (head === undefined) break;
-        if (head.available_at <= request.now / 1000) return undefined;
+        if (head.available_at <= now / 1000) return undefined;
         nextDue = earlier(nextDue, head);
         below = head.priority;
       }
     }
-    this.#tidy(connection, request.now);
-    return { jobs: [], nextDue };
+    this.#tidy(connection, now);
+    return { jobs: [], nextIn: nextDue === null ? null : nextDue - now };
   }
 
-  #reserve(connection: Connection, request: ReserveRequest): Reserved {
+  #reserve(connection: Connection, request: ReserveRequest, now: number): Reserved {
     const jobs: Reservation[] = [];
-    const overdue = Math.abs(request.now - this.#reclaimedAt) >= RECLAIM_EVERY;
-    if (overdue) this.#reclaim(connection, request);
-    let nextDue = this.#take(connection, request, jobs);
-    if (jobs.length < request.limit && !overdue && expired(connection, request)) {
-      this.#reclaim(connection, request);
-      nextDue = this.#take(connection, request, jobs);
+    const expiry = now - request.retryAfter;
+    const overdue = Math.abs(now - this.#reclaimedAt) >= RECLAIM_EVERY;
+    if (overdue) this.#reclaim(connection, now, expiry);
+    let nextDue = this.#take(connection, request, now, jobs);
+    if (jobs.length < request.limit && !overdue && expired(connection, expiry)) {
+      this.#reclaim(connection, now, expiry);
+      nextDue = this.#take(connection, request, now, jobs);
     }
-    return { jobs, nextDue };
+    return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now) };
   }
 
   /** Frees expired reservations, in one bounded step; the rest follow with the next reserve. */
-  #reclaim(connection: Connection, { now, retryAfter }: ReserveRequest): void {
+  #reclaim(connection: Connection, now: number, expiry: number): void {
     const freed = connection.run(
       `UPDATE jobs SET reserved_at = NULL, token = NULL
         WHERE id IN (SELECT id FROM jobs WHERE reserved_at <= ? ORDER BY reserved_at LIMIT ${RECLAIM_LIMIT})`,
-      (now - retryAfter) / 1000,
+      expiry / 1000,
     );
     if (freed < RECLAIM_LIMIT) this.#reclaimedAt = now;
   }
 
   /** Adds to `jobs` until the request is filled; returns when the next job is due where it is not. */
-  #take(connection: Connection, request: ReserveRequest, jobs: Reservation[]): number | null {
+  #take(
+    connection: Connection,
+    request: ReserveRequest,
+    now: number,
+    jobs: Reservation[],
+  ): number | null {
     let nextDue: number | null = null;
     for (const { queue, limit } of request.queues) {
       const full = Math.min(request.limit + request.prefetch, jobs.length + limit);
       for (let below = HIGHEST; jobs.length < full;) {
         const head = headOf(connection, queue, below);
         if (head === undefined) break;
-        if (head.available_at <= request.now / 1000) {
-          this.#takeFrom(connection, queue, head.priority, full, request, jobs);
+        if (head.available_at <= now / 1000) {
+          this.#takeFrom(connection, queue, head.priority, full, request.limit, now, jobs);
           // Once more where all due ones were taken, for the first delayed one of this priority.
           below = jobs.length < request.limit ? head.priority + 1 : head.priority;
         } else {
@@ -378,7 +414,8 @@ export class SqliteDriver implements Driver {
     queue: string,
     priority: number,
     full: number,
-    { limit, now }: ReserveRequest,
+    limit: number,
+    now: number,
     jobs: Reservation[],
   ): void {
     const rows = connection.all(
@@ -533,9 +570,8 @@ function headOf(connection: Connection, queue: string, below: number): Head | un
 
 type Head = { priority: number; available_at: number };
 
-function expired(connection: Connection, { now, retryAfter }: ReserveRequest): boolean {
-  return connection.get("SELECT 1 FROM jobs WHERE reserved_at <= ? LIMIT 1", (now - retryAfter) / 1000) !==
-    undefined;
+function expired(connection: Connection, expiry: number): boolean {
+  return connection.get("SELECT 1 FROM jobs WHERE reserved_at <= ? LIMIT 1", expiry / 1000) !== undefined;
 }
 
 /** Above every priority. */
@@ -582,7 +618,37 @@ function toRow(job: NewJob, now: number): Value[] {
  * jobs of one second run in the order of their ids.
  */
 function availableAt(job: NewJob, now: number): number {
-  return job.dueAt <= now ? Math.floor(job.dueAt / 1000) : job.dueAt / 1000;
+  return job.delay <= 0 ? Math.floor(now / 1000) : (now + job.delay) / 1000;
+}
+
+/** How long a key is known, in seconds, and how many old ones a push forgets at most. */
+const KEY_LIFE = 86_400;
+const KEYS_FORGOTTEN = 100;
+
+/** Stores each job whose key is new. */
+function insertOnce(connection: Connection, jobs: readonly KeyedJob[], now: number): Pushed[] {
+  const seconds = now / 1000;
+  connection.run(
+    `DELETE FROM queue_keys WHERE key IN
+      (SELECT key FROM queue_keys WHERE at <= ? ORDER BY at LIMIT ${KEYS_FORGOTTEN})`,
+    seconds - KEY_LIFE,
+  );
+  return jobs.map((job) => {
+    const known = job.key === null
+      ? undefined
+      : connection.get("SELECT job FROM queue_keys WHERE key = ? AND at > ?", job.key, seconds - KEY_LIFE);
+    if (known !== undefined) return { id: String(known.job), created: false };
+    const [id] = insertRows(connection, [toRow(job, now)]);
+    if (job.key !== null) {
+      connection.run(
+        "INSERT OR REPLACE INTO queue_keys (key, job, at) VALUES (?, ?, ?)",
+        job.key,
+        Number(id),
+        seconds,
+      );
+    }
+    return { id, created: true };
+  });
 }
 
 function countJobs(connection: Connection, now: number, expiry: number): QueueCounts[] {

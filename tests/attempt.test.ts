@@ -574,7 +574,7 @@ inSession("workOnce renews its lease while the handler runs", async (session) =>
   const jobs = await session.queue({ gate: gate.handle }, {
     driver: changed(driver, {
       extend: (held, now) => {
-        renewed.push(now);
+        renewed.push(now ?? NaN);
         return driver.extend(held, now);
       },
     }),

@@ -23,10 +23,16 @@ import { soon } from "./until.ts";
 export interface Subject {
   /** Starts the name of each test. */
   readonly name: string;
+  /** Why there is no such store on this machine, where that is so. */
+  readonly skip?: string | false;
   /** Makes a new, empty store. */
   open(): Store | Promise<Store>;
   /** Why a store has one driver only, where that is so: what takes two is skipped with this reason. */
   readonly alone?: string;
+  /** Why a store names queues that had jobs, and have none now, where that is so. */
+  readonly remembers?: string;
+  /** Why a store does not know since when a ready job has been due, where that is so. */
+  readonly timeless?: string;
 }
 
 /** A store under test. Its drivers are closed by the suite. */
@@ -69,12 +75,8 @@ const TEXTS: readonly string[] = [
 
 /** Runs the suite. */
 export function conformance(subject: Subject): void {
-  const check = (
-    sentence: string,
-    run: (session: Session) => Promise<void>,
-    needs: "one driver" | "two drivers" = "one driver",
-  ): void => {
-    const skip = needs === "two drivers" && subject.alone !== undefined ? subject.alone : false;
+  const check: Check = (sentence, run, needs) => {
+    const skip = subject.skip || reason(subject, needs) || false;
     test(`${subject.name}: ${sentence}`, { skip }, async () => {
       const store = await subject.open();
       const drivers = [store.driver];
@@ -104,10 +106,19 @@ export function conformance(subject: Subject): void {
   living(check);
 }
 
+/** What a test takes for granted that not every store has. */
+type Need = "two drivers" | "due times" | "exact queues";
+
+function reason(subject: Subject, needs: Need | undefined): string | undefined {
+  if (needs === "two drivers") return subject.alone;
+  if (needs === "due times") return subject.timeless;
+  return needs === "exact queues" ? subject.remembers : undefined;
+}
+
 type Check = (
   sentence: string,
   run: (session: Session) => Promise<void>,
-  needs?: "one driver" | "two drivers",
+  needs?: Need,
 ) => void;
 
 function pushing(check: Check): void {
@@ -212,6 +223,41 @@ function pushing(check: Check): void {
     "two drivers",
   );
 
+  check("a job that is pushed again under its key is not stored again", async ({ driver }) => {
+    const keyed = (key: string | null, payload: string) => ({ ...job({ payload }), key });
+    const [one] = await driver.pushOnce([keyed("k 1", "1")], T);
+    assert.equal(one.created, true);
+    assert.deepEqual(await driver.pushOnce([keyed("k 1", "other")], T + 1), [{ id: one.id, created: false }]);
+    const mixed = await driver.pushOnce([
+      keyed(null, "2"),
+      keyed("k 1", "1"),
+      keyed("k 2", "3"),
+      keyed("k 2", "3"),
+      keyed(null, "2"),
+    ], T + 2);
+    assert.deepEqual(mixed.map(({ created }) => created), [true, false, true, false, true]);
+    assert.deepEqual([mixed[1].id, mixed[3].id], [one.id, mixed[2].id]);
+    const held = await take(driver, { limit: 9, now: T + 10_000 });
+    assert.deepEqual(held.map(({ payload }) => payload), ["1", "2", "3", "2"]);
+    for (const done of held) await driver.complete(done);
+    const [late] = await driver.pushOnce([keyed("k 1", "1")], T + 60_000);
+    assert.deepEqual(late, { id: one.id, created: false }, "its job is done");
+    assert.deepEqual(await driver.pushOnce([], T), []);
+  });
+
+  check("of pushes under one key at once, one stores a job", async ({ driver, another }) => {
+    const other = another();
+    const pushed = (await Promise.all(
+      Array.from(
+        { length: 20 },
+        (_, index) => (index % 2 ? driver : other).pushOnce([{ ...job({ delay: 5 }), key: "the one" }], T),
+      ),
+    )).flat();
+    assert.equal(pushed.filter(({ created }) => created).length, 1);
+    assert.equal(new Set(pushed.map(({ id }) => id)).size, 1);
+    assert.equal((await take(driver, { limit: 9, now: T + 5 })).length, 1);
+  }, "two drivers");
+
   check("an id is not given again after its job is gone", async ({ driver }) => {
     const seen = new Set<string>();
     for (let round = 0; round < 5; round++) {
@@ -231,10 +277,10 @@ function reserving(check: Check): void {
   check("a delayed job waits until it is due, to the millisecond", async ({ driver }) => {
     for (const delay of [1, 333, 999, 1000, 86_400_001]) {
       const dueAt = T + delay;
-      await driver.push([job({ payload: String(delay), dueAt })], T);
+      await driver.push([job({ payload: String(delay), delay })], T);
       const early = await reserve(driver, { now: dueAt - 1 });
       assert.deepEqual(early.jobs, [], `not yet after ${delay - 1} ms`);
-      assert.equal(early.nextDue, dueAt);
+      assert.equal(early.nextIn, 1);
       const [held] = await take(driver, { now: dueAt });
       assert.equal(held?.payload, String(delay), `due after ${delay} ms`);
       await driver.complete(held);
@@ -244,44 +290,46 @@ function reserving(check: Check): void {
   check(
     "the next due time is that of the earliest delayed job of the queues asked for",
     async ({ driver }) => {
-      assert.equal((await reserve(driver)).nextDue, null, "an empty store");
+      assert.equal((await reserve(driver)).nextIn, null, "an empty store");
       await driver.push([
-        job({ dueAt: T + 5000 }),
-        job({ dueAt: T + 3000, priority: -1 }),
-        job({ dueAt: T + 4000, priority: 9 }),
-        job({ dueAt: T + 1000, queue: "other" }),
+        job({ delay: 5000 }),
+        job({ delay: 3000, priority: -1 }),
+        job({ delay: 4000, priority: 9 }),
+        job({ delay: 1000, queue: "other" }),
       ], T);
-      assert.equal((await reserve(driver)).nextDue, T + 3000);
-      assert.equal((await reserve(driver, { queues: ["default", "other"] })).nextDue, T + 1000);
-      assert.equal((await reserve(driver, { queues: ["third"] })).nextDue, null, "a queue without jobs");
+      assert.equal((await reserve(driver)).nextIn, 3000);
+      assert.equal((await reserve(driver, { queues: ["default", "other"], now: T + 400 })).nextIn, 600);
+      assert.equal((await reserve(driver, { queues: ["third"] })).nextIn, null, "a queue without jobs");
     },
   );
 
   check("the next due time is told also where due jobs were taken, of each priority", async ({ driver }) => {
     for (const priority of [0, 5]) {
-      const delayed = T + 4000 - priority;
-      await driver.push([job({ priority }), job({ priority, dueAt: delayed })], T);
-      const { jobs, nextDue } = await reserve(driver, { limit: 9 });
-      assert.deepEqual([jobs.length, nextDue], [1, delayed]);
+      const delay = 4000 - priority;
+      await driver.push([job({ priority }), job({ priority, delay })], T);
+      const { jobs, nextIn } = await reserve(driver, { limit: 9 });
+      assert.deepEqual([jobs.length, nextIn], [1, delay]);
     }
   });
 
   check(
     "higher priorities go first, then what was due first, then what was dispatched first",
     async ({ driver }) => {
+      // Each batch is pushed at the time it is due, save what is delayed.
+      await driver.push([job({ payload: "11", priority: -1_000_000 })], T - 9001);
+      await driver.push([job({ payload: "10", priority: -1 })], T - 9000);
       await driver.push([
-        job({ payload: "7", dueAt: T - 1 }),
-        job({ payload: "8", dueAt: T }),
-        job({ payload: "9", dueAt: T }),
-        job({ payload: "6", dueAt: T - 5000 }),
-        job({ payload: "3", priority: 5, dueAt: T }),
-        job({ payload: "2", priority: 5, dueAt: T - 1 }),
-        job({ payload: "1", priority: 1_000_000, dueAt: T }),
-        job({ payload: "11", priority: -1_000_000, dueAt: T - 9000 }),
-        job({ payload: "10", priority: -1, dueAt: T - 9000 }),
-        job({ payload: "4", priority: 5, dueAt: T }),
-        job({ payload: "5", priority: 1, dueAt: T }),
-        job({ payload: "late", priority: 1_000_000, dueAt: T + 1 }),
+        job({ payload: "6" }),
+        job({ payload: "late", priority: 1_000_000, delay: 5001 }),
+      ], T - 5000);
+      await driver.push([job({ payload: "7" }), job({ payload: "2", priority: 5 })], T - 1000);
+      await driver.push([
+        job({ payload: "8" }),
+        job({ payload: "9" }),
+        job({ payload: "1", priority: 1_000_000 }),
+        job({ payload: "3", priority: 5 }),
+        job({ payload: "4", priority: 5 }),
+        job({ payload: "5", priority: 1 }),
       ], T);
       const together = await take(driver, { limit: 4 });
       const alone: Reservation[] = [];
@@ -292,6 +340,13 @@ function reserving(check: Check): void {
       );
     },
   );
+
+  check("what was due first goes first, also where it was delayed", async ({ driver }) => {
+    await driver.push([job({ payload: "1", delay: 900 }), job({ payload: "3", delay: 1100 })], T);
+    await driver.push([job({ payload: "2" })], T + 1000);
+    const held = await take(driver, { limit: 3, now: T + 2000 });
+    assert.deepEqual(held.map(({ payload }) => payload), ["1", "2", "3"]);
+  }, "due times");
 
   check("no more jobs are taken than asked for", async ({ driver }) => {
     await driver.push([job(), job(), job(), job(), job()], T);
@@ -359,9 +414,9 @@ function reserving(check: Check): void {
 
   check("prefetch leaves jobs that ran before", async ({ driver }) => {
     const payloads = ["ran 1", "ran 2", "ran 3"];
-    await driver.push(payloads.map((payload) => job({ payload, dueAt: T - 1000 })), T - 1000);
+    await driver.push(payloads.map((payload) => job({ payload })), T - 1000);
     for (const held of await take(driver, { limit: 3, now: T - 1000 })) {
-      await driver.release(held, { dueAt: T - 500, counted: true });
+      await driver.release(held, { delay: 0, counted: true }, T - 1000);
     }
     await driver.push([job({ payload: "new 1" }), job({ payload: "new 2" })], T);
     const [first, ...beyond] = await take(driver, { limit: 1, prefetch: 10 });
@@ -462,7 +517,7 @@ function leases(check: Check): void {
     await driver.extend([one, two, three], T + 30_000);
     await driver.extend([one, two, three], T + 60_001);
     assert.equal(await driver.complete(one), true);
-    assert.equal(await driver.release(two, { dueAt: T, counted: true }), true);
+    assert.equal(await driver.release(two, { delay: 0, counted: true }, T), true);
     assert.equal(await driver.fail(three, failure()), true);
   });
 
@@ -475,7 +530,7 @@ function leases(check: Check): void {
     const held = await take(driver, { limit: 5 });
     const [, done, released, failed] = held;
     await driver.complete(done);
-    await driver.release(released, { dueAt: T, counted: true });
+    await driver.release(released, { delay: 0, counted: true }, T);
     await driver.fail(failed, failure());
     const lost = await driver.extend(held, T + 1);
     assert.equal(lost.length, 3);
@@ -505,9 +560,9 @@ function settling(check: Check): void {
   check("a released job runs again when it is due, as it was", async ({ driver }) => {
     const [id] = await driver.push([job({ payload: "p", queue: "post", priority: -4 })], T);
     const [held] = await take(driver, { queues: ["post"] });
-    assert.equal(await driver.release(held, { dueAt: T + 10_001, counted: true }), true);
+    assert.equal(await driver.release(held, { delay: 10_001, counted: true }, T), true);
     const early = await reserve(driver, { queues: ["post"], now: T + 10_000 });
-    assert.deepEqual([early.jobs, early.nextDue], [[], T + 10_001]);
+    assert.deepEqual([early.jobs, early.nextIn], [[], 1]);
     const [again] = await take(driver, { queues: ["post"], now: T + 10_001 });
     assert.deepEqual({ ...again, token: "" }, {
       id,
@@ -523,20 +578,25 @@ function settling(check: Check): void {
   check("a job handed back unrun gets its attempt back and keeps its place", async ({ driver }) => {
     await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
     const [one, two] = await take(driver, { limit: 2 });
-    assert.equal(await driver.release(two, { dueAt: null, counted: false }), true);
-    assert.equal(await driver.release(one, { dueAt: null, counted: false }), true);
+    assert.equal(await driver.release(two, { delay: null, counted: false }, T), true);
+    assert.equal(await driver.release(one, { delay: null, counted: false }, T), true);
     const again = await take(driver, { limit: 3, now: T + 500 });
     assert.deepEqual(again.map(({ payload, attempt }) => [payload, attempt]), [["1", 1], ["2", 1], ["3", 1]]);
-    await driver.release(again[2], { dueAt: null, counted: false });
-    await driver.release(again[0], { dueAt: T, counted: true });
-    const order = (await take(driver, { limit: 3, now: T + 500 })).map(({ payload }) => payload);
-    assert.deepEqual(order, ["1", "3"], "its place, not the first");
   });
+
+  check("a job handed back unrun keeps its place, and is not put first", async ({ driver }) => {
+    await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
+    const [one, _two, three] = await take(driver, { limit: 3 });
+    await driver.release(three, { delay: null, counted: false }, T);
+    await driver.release(one, { delay: 0, counted: true }, T);
+    const order = (await take(driver, { limit: 3, now: T + 500 })).map(({ payload }) => payload);
+    assert.deepEqual(order, ["1", "3"]);
+  }, "due times");
 
   check("a job can be handed back unrun, to wait", async ({ driver }) => {
     await driver.push([job()], T);
     const [held] = await take(driver);
-    assert.equal(await driver.release(held, { dueAt: T + 700, counted: false }), true);
+    assert.equal(await driver.release(held, { delay: 700, counted: false }, T), true);
     assert.deepEqual(await take(driver, { now: T + 699 }), []);
     assert.equal((await take(driver, { now: T + 700 }))[0].attempt, 1);
   });
@@ -545,10 +605,10 @@ function settling(check: Check): void {
     await driver.push([job()], T);
     for (let attempt = 1; attempt <= 2; attempt++) {
       const [held] = await take(driver);
-      await driver.release(held, { dueAt: T, counted: true });
+      await driver.release(held, { delay: 0, counted: true }, T);
     }
     const [third] = await take(driver);
-    await driver.release(third, { dueAt: null, counted: false });
+    await driver.release(third, { delay: null, counted: false }, T);
     const [again] = await take(driver);
     assert.deepEqual([third.attempt, again.attempt], [3, 3]);
   });
@@ -559,7 +619,7 @@ function settling(check: Check): void {
     await driver.complete(held[7]);
     const answers = await Promise.all(held.map((one, index) => {
       if (index % 3 === 0) return driver.complete(one);
-      if (index % 3 === 1) return driver.release(one, { dueAt: T, counted: true });
+      if (index % 3 === 1) return driver.release(one, { delay: 0, counted: true }, T);
       return driver.fail(one, failure());
     }));
     assert.deepEqual(answers, held.map((_, index) => index !== 7));
@@ -582,7 +642,7 @@ function settling(check: Check): void {
     const answers = await Promise.all([
       driver.fail(held, failure()),
       driver.complete(held),
-      driver.release(held, { dueAt: T, counted: true }),
+      driver.release(held, { delay: 0, counted: true }, T),
     ]);
     assert.deepEqual(answers, [true, false, false]);
     assert.equal((await driver.failed({ after: null, limit: 10 })).length, 1);
@@ -593,8 +653,8 @@ function settling(check: Check): void {
 /** What a worker does that comes back after its lease ended. */
 const STALE: ReadonlyArray<[string, (driver: Driver, stale: Reservation) => Promise<unknown>, unknown]> = [
   ["completes", (driver, stale) => driver.complete(stale), false],
-  ["releases", (driver, stale) => driver.release(stale, { dueAt: T, counted: true }), false],
-  ["hands back", (driver, stale) => driver.release(stale, { dueAt: T, counted: false }), false],
+  ["releases", (driver, stale) => driver.release(stale, { delay: 0, counted: true }, T), false],
+  ["hands back", (driver, stale) => driver.release(stale, { delay: 0, counted: false }, T), false],
   ["fails", (driver, stale) => driver.fail(stale, failure()), false],
   ["renews", async (driver, stale) => (await driver.extend([stale], T + LEASE + 5))[0] === stale, true],
 ];
@@ -633,7 +693,7 @@ function fencing(check: Check): void {
       async ({ driver }) => {
         await driver.push([job({ payload: "p" })], T);
         const [stale] = await take(driver);
-        await driver.release(stale, { dueAt: T, counted: false });
+        await driver.release(stale, { delay: 0, counted: false }, T);
         assert.equal(await act(driver, stale), answer, "while it waits");
         const [held] = await take(driver);
         assert.deepEqual(
@@ -651,7 +711,7 @@ function fencing(check: Check): void {
   check("of many stale completions in one turn none holds", async ({ driver }) => {
     await driver.push(Array.from({ length: 40 }, () => job()), T);
     const first = await takeAll(driver);
-    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    await Promise.all(first.map((held) => driver.release(held, { delay: null, counted: false }, T)));
     const second = await takeAll(driver);
     const third = await takeAll(driver, { now: T + LEASE });
     assert.deepEqual([first.length, second.length, third.length], [40, 40, 40]);
@@ -666,7 +726,7 @@ function fencing(check: Check): void {
   check("of many completions in one turn a token that was given back does not hold", async ({ driver }) => {
     await driver.push(Array.from({ length: 40 }, () => job()), T);
     const first = await takeAll(driver);
-    await Promise.all(first.map((held) => driver.release(held, { dueAt: null, counted: false })));
+    await Promise.all(first.map((held) => driver.release(held, { delay: null, counted: false }, T)));
     const second = await takeAll(driver);
     const answers = await Promise.all(first.map((held) => driver.complete(held)));
     assert.deepEqual(answers, first.map(() => false), "the attempt is the same, the token is not");
@@ -713,7 +773,7 @@ function failing(check: Check): void {
   check("a failed job is kept with all that is known of it", async ({ driver }) => {
     await driver.push([job({ name: "mail", payload: "p", queue: "post", priority: 8 })], T);
     const [first] = await take(driver, { queues: ["post"] });
-    await driver.release(first, { dueAt: T + 1, counted: true });
+    await driver.release(first, { delay: 1, counted: true }, T);
     const [held] = await take(driver, { queues: ["post"], now: T + 1 });
     const why = { error: "upstream 503\nof 'it' — naïve", stack: "Error: x\n    at y", failedAt: T + 1999 };
     assert.equal(await driver.fail(held, why), true);
@@ -738,6 +798,21 @@ function failing(check: Check): void {
     );
     assert.equal(await driver.fail(held, why), false, "it was settled");
     assert.equal((await driver.failed({ after: null, limit: 10 })).length, 1);
+  });
+
+  check("a failed job is found by the id that it was dispatched with, and keeps it", async ({ driver }) => {
+    const ids = await driver.push([job({ payload: "1" }), job({ payload: "2" })], T);
+    for (const held of await take(driver, { limit: 2 })) await driver.fail(held, failure());
+    const [found, ...more] = await driver.failed({ ids: [ids[1]] });
+    assert.deepEqual([found.id, found.payload, more], [ids[1], "2", []]);
+    assert.deepEqual(await driver.retry({ ids: [ids[1]] }, T), [{ id: ids[1], name: "job" }]);
+    const [again] = await take(driver, { now: T + 1000 });
+    assert.deepEqual([again.id, again.payload], [ids[1], "2"]);
+    // At once, and for the same reason: it must not be taken for the failure that was retried.
+    await driver.fail(again, failure());
+    assert.equal((await driver.retry({ ids: [ids[1]] }, T)).length, 1);
+    assert.equal((await take(driver, { limit: 9, now: T + 1000 })).length, 1);
+    assert.deepEqual(await driver.forget({ ids }), [{ id: ids[0], name: "job" }]);
   });
 
   check("a failure without a stack has none", async ({ driver }) => {
@@ -791,11 +866,6 @@ function failing(check: Check): void {
     const later = T + 86_400_123;
     assert.deepEqual(await driver.retry({ ids: [failed.id] }, later), [{ id: failed.id, name: "mail" }]);
     assert.deepEqual(await driver.failed({ after: null, limit: 10 }), []);
-    assert.deepEqual(
-      await take(driver, { queues: ["post"], now: later - 1000 }),
-      [],
-      "due from the retry on",
-    );
     const [again] = await take(driver, { queues: ["post"], now: later });
     assert.deepEqual(
       [again.name, again.payload, again.queue, again.priority, again.attempt],
@@ -803,6 +873,13 @@ function failing(check: Check): void {
     );
     assert.deepEqual(await driver.retry({ ids: [failed.id] }, later), [], "it is there no longer");
   });
+
+  check("a retried job is due from the retry on", async ({ driver }) => {
+    await failSome(driver, ["p"]);
+    await driver.retry({ after: null, limit: 10 }, T + 5000);
+    assert.deepEqual(await take(driver, { now: T + 4000 }), []);
+    assert.equal((await take(driver, { now: T + 5000 })).length, 1);
+  }, "due times");
 
   check("failed jobs are retried page by page", async ({ driver }) => {
     const all = await failSome(driver, ["1", "2", "3", "4", "5"]);
@@ -858,13 +935,19 @@ function failing(check: Check): void {
 function looking(check: Check): void {
   check("the queues are those that have jobs, waiting or delayed", async ({ driver }) => {
     assert.deepEqual(await driver.queues(), []);
-    await driver.push([job({ queue: "a" }), job({ queue: "b", dueAt: T + 60_000 }), job({ queue: "a" })], T);
+    await driver.push([job({ queue: "a" }), job({ queue: "b", delay: 60_000 }), job({ queue: "a" })], T);
     await failSome(driver, ["x"], "broken");
     assert.deepEqual((await driver.queues()).sort(), ["a", "b"]);
     for (const held of await take(driver, { queues: ["a", "b"], limit: 10, now: T + 60_000 })) {
       await driver.complete(held);
     }
     assert.deepEqual(await driver.queues(), []);
+  }, "exact queues");
+
+  check("the queues are named that have jobs, waiting or delayed", async ({ driver }) => {
+    await driver.push([job({ queue: "a" }), job({ queue: "b", delay: 60_000 }), job()], T);
+    const named = new Set(await driver.queues());
+    assert.deepEqual(["a", "b", "default"].filter((queue) => !named.has(queue)), []);
   });
 
   check("a worker that asks for the queues finds a job whose worker died", async ({ driver }) => {
@@ -879,21 +962,27 @@ function looking(check: Check): void {
 
   check("the counts say how many jobs each queue has in each state", async ({ driver }) => {
     assert.deepEqual(await driver.counts(T, LEASE), []);
-    await driver.push([
-      job({ queue: "a", dueAt: T - 7000 }),
-      job({ queue: "a", dueAt: T - 5001, priority: -3 }),
-      job({ queue: "a", dueAt: T - 4000 }),
-      job({ queue: "a", dueAt: T + 1 }),
-      job({ queue: "b", dueAt: T + 60_000 }),
-    ], T - 10_000);
+    await driver.push([job({ queue: "a" })], T - 7000);
+    await driver.push([job({ queue: "a", priority: -3 })], T - 5000);
+    await driver.push([job({ queue: "a" })], T - 4000);
+    await driver.push([job({ queue: "a", delay: 1 }), job({ queue: "b", delay: 60_000 })], T);
     await failSome(driver, ["1", "2"], "c");
     await take(driver, { queues: ["a"] });
-    assert.deepEqual(byQueue(await driver.counts(T, LEASE)), [
-      { queue: "a", ready: 2, delayed: 1, reserved: 1, failed: 0, oldest: T - 5001 },
+    assert.deepEqual(byQueue(await driver.counts(T, LEASE)).map((one) => ({ ...one, oldest: null })), [
+      { queue: "a", ready: 2, delayed: 1, reserved: 1, failed: 0, oldest: null },
       { queue: "b", ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null },
       { queue: "c", ready: 0, delayed: 0, reserved: 0, failed: 2, oldest: null },
     ]);
   });
+
+  check("the counts say since when the oldest ready job has been due", async ({ driver }) => {
+    await driver.push([job({ queue: "a" })], T - 7000);
+    await driver.push([job({ queue: "a", priority: -3 })], T - 5000);
+    await driver.push([job({ queue: "a" }), job({ queue: "b", delay: 60_000 })], T - 4000);
+    await take(driver, { queues: ["a"] });
+    const oldest = byQueue(await driver.counts(T, LEASE)).map(({ queue, oldest }) => [queue, oldest]);
+    assert.deepEqual(oldest, [["a", T - 5000], ["b", null]]);
+  }, "due times");
 
   check("an ended lease counts as ready, and a running one as reserved", async ({ driver }) => {
     await driver.push([job()], T);
@@ -927,11 +1016,16 @@ function living(check: Check): void {
     await driver.open();
     let others = 0;
     const woken = Promise.withResolvers<void>();
-    const stop = driver.listen(() => woken.resolve());
-    const stopOther = driver.listen(() => others++);
-    stopOther();
+    const listener = driver.listen(() => {
+      woken.resolve();
+      return true;
+    });
+    const other = driver.listen(() => ++others > 0);
+    other.rest();
+    other.close();
+    listener.rest();
     await pushUntil(driver, woken.promise);
-    stop();
+    listener.close();
     assert.equal(others, 0, "one that stopped listening is left alone");
   });
 
@@ -939,9 +1033,13 @@ function living(check: Check): void {
     const other = another();
     await Promise.all([driver.open(), other.open()]);
     const woken = Promise.withResolvers<void>();
-    const stop = other.listen(() => woken.resolve());
+    const listener = other.listen(() => {
+      woken.resolve();
+      return true;
+    });
+    listener.rest();
     await pushUntil(driver, woken.promise);
-    stop();
+    listener.close();
   }, "two drivers");
 
   check("closing finishes what is under way", async ({ driver, another }) => {
@@ -963,10 +1061,11 @@ function living(check: Check): void {
     const calls: Record<string, () => Promise<unknown>> = {
       open: () => driver.open(),
       push: () => driver.push([job()], T),
+      pushOnce: () => driver.pushOnce([{ ...job(), key: "k" }], T),
       reserve: () => reserve(driver),
       extend: () => driver.extend([held], T),
       complete: () => driver.complete(held),
-      release: () => driver.release(held, { dueAt: T, counted: true }),
+      release: () => driver.release(held, { delay: 0, counted: true }, T),
       fail: () => driver.fail(held, failure()),
       queues: () => driver.queues(),
       counts: () => driver.counts(T, LEASE),
@@ -988,9 +1087,9 @@ function living(check: Check): void {
   });
 }
 
-/** A job to push; due at `T` on the default queue. */
+/** A job to push; due at once, on the default queue. */
 export function job(differences: Partial<NewJob> = {}): NewJob {
-  return { name: "job", payload: "{}", queue: "default", priority: 0, dueAt: T, ...differences };
+  return { name: "job", payload: "{}", queue: "default", priority: 0, delay: 0, ...differences };
 }
 
 /** A failure to record. */
@@ -1002,7 +1101,7 @@ interface Asked {
   queues?: readonly string[];
   limit?: number;
   prefetch?: number;
-  now?: number;
+  now?: number | null;
   retryAfter?: number;
 }
 

@@ -161,7 +161,7 @@ async function suspended(
   start: (name: string, options: Record<string, unknown>) => Program,
 ): Promise<{ worker: Program; driver: SqliteDriver; held: Awaited<ReturnType<typeof take>>[number] }> {
   const driver = new SqliteDriver({ database: file });
-  await driver.push([job({ name: "hang", payload: "p", dueAt: Date.now() })], Date.now());
+  await driver.push([job({ name: "hang", payload: "p" })], null);
   const worker = start("worker", { database: file, retryAfter: 600 });
   await worker.says("hanging");
   worker.signal("SIGSTOP");
@@ -195,7 +195,7 @@ inProcesses(
   async (file, start) => {
     const { worker, driver, held } = await suspended(file, start);
     assert.equal(await driver.complete(held), true);
-    await driver.push([job({ name: "record", payload: "next", dueAt: Date.now() })], Date.now());
+    await driver.push([job({ name: "record", payload: "next" })], null);
     worker.signal("SIGCONT");
     await worker.says("lost");
     assert.deepEqual(await worker.says("ran"), ["ran", "next", 1], "and it goes on working");

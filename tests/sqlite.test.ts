@@ -130,7 +130,7 @@ test("within a turn jobs are stored first, then settled, then reserved", async (
   const [held] = await take(driver);
   const [next, released] = await Promise.all([
     take(driver, { limit: 9 }),
-    driver.release(held, { dueAt: T, counted: true }),
+    driver.release(held, { delay: 0, counted: true }, T),
     driver.push([job({ payload: "2" })], T),
   ]);
   assert.equal(released, true);

@@ -1051,7 +1051,7 @@ inSession("an outcome is stored again and again until it is, and the other slots
   }, {
     driver: changed(driver, {
       complete: (held) => guard("complete", () => driver.complete(held)),
-      release: (held, how) => guard("release", () => driver.release(held, how)),
+      release: (held, how, now) => guard("release", () => driver.release(held, how, now)),
       fail: (held, why) => guard("fail", () => driver.fail(held, why)),
     }),
     tries: 2,

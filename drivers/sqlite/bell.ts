@@ -8,6 +8,7 @@
  * @module
  */
 import { closeSync, type FSWatcher, openSync, watch, writeSync } from "node:fs";
+import type { Listener } from "../../core/driver.ts";
 
 /** At most one write in this time, so that a busy dispatcher does not flood the watchers. */
 const QUIET_MS = 1;
@@ -15,7 +16,7 @@ const QUIET_MS = 1;
 /** One end of the bell: rings it and hears it. */
 export class Bell {
   readonly #path: string | null;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<() => boolean>();
   #fd: number | null = null;
   #watcher: FSWatcher | null = null;
   #quiet: ReturnType<typeof setTimeout> | null = null;
@@ -44,13 +45,16 @@ export class Bell {
     }, QUIET_MS);
   }
 
-  /** Calls `wake` at each ring until the returned function is called. */
-  listen(wake: () => void): () => void {
+  /** Calls `wake` at each ring. */
+  listen(wake: () => boolean): Listener {
     this.#listeners.add(wake);
     this.#watch();
-    return () => {
-      this.#listeners.delete(wake);
-      if (this.#listeners.size === 0) this.#unwatch();
+    return {
+      rest() {},
+      close: () => {
+        this.#listeners.delete(wake);
+        if (this.#listeners.size === 0) this.#unwatch();
+      },
     };
   }
 

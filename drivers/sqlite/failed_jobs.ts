@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { randomUUID } from "node:crypto";
 import type { FailedJob, FailedSelection, Failure, NewJob, Reservation } from "../../core/driver.ts";
 import type { Connection, Row } from "./connection.ts";
 
@@ -56,8 +57,8 @@ export function deleteFailed(connection: Connection, id: string): void {
 }
 
 /** What a retry puts back: the same job, due at once. */
-export function renewed(job: FailedJob, now: number): NewJob {
-  return { name: job.name, payload: job.payload, queue: job.queue, priority: job.priority, dueAt: now };
+export function renewed(job: FailedJob): NewJob {
+  return { name: job.name, payload: job.payload, queue: job.queue, priority: job.priority, delay: 0 };
 }
 
 function toFailedJob(row: Row): FailedJob {
@@ -71,6 +72,113 @@ function toFailedJob(row: Row): FailedJob {
     error: String(row.error),
     stack: row.stack === null ? null : String(row.stack),
     failedAt: Number(row.failed_at) * 1000,
+  };
+}
+
+/** A failed job, and what else tells its row from one that takes its id later. */
+export interface FailedRow extends FailedJob {
+  /** The number of its row. */
+  readonly row: number;
+  /** Its id in the store that it failed in; `null` where that was this table's own. */
+  readonly jobId: string | null;
+  /** What tells this failure from every other one; `null` where another program wrote it. */
+  readonly failure: string | null;
+}
+
+/** The table as another driver sees it, whose failures live here while its jobs do not. */
+export class FailedJobs {
+  readonly #run: <Result>(run: (connection: Connection) => Result) => Promise<Result>;
+
+  /** @param run Runs something in a transaction. */
+  constructor(run: <Result>(run: (connection: Connection) => Result) => Promise<Result>) {
+    this.#run = run;
+  }
+
+  /**
+   * Records a failure under the job's id in its own store; one row, however often that is tried. A later attempt's wins:
+   * a stale worker may try, too.
+   */
+  record(job: Reservation, why: Failure): Promise<unknown> {
+    return this.#run((connection) =>
+      connection.run(
+        `INSERT INTO failed_jobs
+          (name, payload, error, failed_at, queue, priority, attempts, stack, job_id, failure)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          ON CONFLICT (job_id) WHERE job_id IS NOT NULL DO UPDATE SET error = excluded.error,
+            failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack,
+            failure = excluded.failure
+            WHERE excluded.attempts >= attempts`,
+        job.name,
+        job.payload,
+        why.error,
+        Math.floor(why.failedAt / 1000),
+        job.queue,
+        job.priority,
+        job.attempt,
+        why.stack,
+        job.id,
+        randomUUID(),
+      )
+    );
+  }
+
+  /** Takes back what `record` did for this attempt, and no other one's. */
+  undo(job: Reservation): Promise<unknown> {
+    return this.#run((connection) =>
+      connection.run("DELETE FROM failed_jobs WHERE job_id = ? AND attempts = ?", job.id, job.attempt)
+    );
+  }
+
+  /** The selected rows, in the order of their numbers; the id of each is the one that it was asked for by. */
+  select(selection: FailedSelection): Promise<FailedRow[]> {
+    return this.#run((connection) => {
+      if (!("ids" in selection)) {
+        return selectFailed(connection, selection).map((job) => toFailedRow(connection, job));
+      }
+      const rows = new Map<number, FailedRow>();
+      for (const id of selection.ids) {
+        const row = numericId(id) ??
+          connection.get("SELECT id FROM failed_jobs WHERE job_id = ?", id)?.id as number | undefined;
+        if (row === undefined) continue;
+        const [job] = selectFailed(connection, { ids: [String(row)] });
+        if (job !== undefined && !rows.has(row)) rows.set(row, { ...toFailedRow(connection, job), id });
+      }
+      return [...rows.values()].sort((a, b) => a.row - b.row);
+    });
+  }
+
+  /** Deletes rows, and says of each whether it was there. */
+  remove(rows: readonly FailedRow[]): Promise<boolean[]> {
+    return this.#run((connection) =>
+      rows.map(({ row, failure, payload, failedAt }) =>
+        connection.run(
+          `DELETE FROM failed_jobs
+            WHERE id = ? AND coalesce(failure, '') = ? AND payload = ? AND failed_at = ?`,
+          row,
+          failure ?? "",
+          payload,
+          failedAt / 1000,
+        ) > 0
+      )
+    );
+  }
+
+  /** How many there are of each queue. */
+  counts(): Promise<Map<string, number>> {
+    return this.#run((connection) => {
+      const rows = connection.all("SELECT queue, count(*) AS jobs FROM failed_jobs GROUP BY queue");
+      return new Map(rows.map((row) => [String(row.queue), Number(row.jobs)]));
+    });
+  }
+}
+
+function toFailedRow(connection: Connection, job: FailedJob): FailedRow {
+  const found = connection.get("SELECT job_id, failure FROM failed_jobs WHERE id = ?", Number(job.id));
+  return {
+    ...job,
+    row: Number(job.id),
+    jobId: (found?.job_id ?? null) as string | null,
+    failure: (found?.failure ?? null) as string | null,
   };
 }
 

@@ -10,7 +10,7 @@ import { QueueError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
 /** Raised with every change of the tables. A file with a higher number was made by a newer release. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
 /**
  * AUTOINCREMENT, which the original lacks, keeps an id from being given twice: a log line or a `queue:retry 7` of
@@ -42,6 +42,8 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
   ["failed_jobs", "attempts", "INTEGER"],
   ["failed_jobs", "stack", "TEXT"],
+  ["failed_jobs", "job_id", "TEXT"],
+  ["failed_jobs", "failure", "TEXT"],
 ];
 
 /**
@@ -52,6 +54,14 @@ const INDEXES = [
   "DROP INDEX IF EXISTS jobs_available",
   "CREATE INDEX jobs_available ON jobs (queue, priority DESC, available_at) WHERE reserved_at IS NULL",
   "CREATE INDEX IF NOT EXISTS jobs_reserved ON jobs (reserved_at) WHERE reserved_at IS NOT NULL",
+  // The jobs of a store whose ids are no row ids: each fails into one row, however often that is tried.
+  "CREATE UNIQUE INDEX IF NOT EXISTS failed_jobs_job ON failed_jobs (job_id) WHERE job_id IS NOT NULL",
+];
+
+/** What dispatches were called, so that one that is repeated is not stored again. */
+const KEYS = [
+  "CREATE TABLE IF NOT EXISTS queue_keys (key TEXT PRIMARY KEY, job INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID",
+  "CREATE INDEX IF NOT EXISTS queue_keys_at ON queue_keys (at)",
 ];
 
 const META = "CREATE TABLE IF NOT EXISTS queue_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID";
@@ -96,7 +106,7 @@ function build(connection: Connection): void {
     if (columnsOf(connection, table).includes(column)) continue;
     connection.run(`ALTER TABLE ${table} ADD COLUMN ${column} ${definition}`);
   }
-  for (const sql of INDEXES) connection.run(sql);
+  for (const sql of [...INDEXES, ...KEYS]) connection.run(sql);
   connection.run("INSERT OR REPLACE INTO queue_meta (key, value) VALUES ('schema', ?)", SCHEMA);
 }
 

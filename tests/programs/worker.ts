@@ -1,9 +1,9 @@
-/** A worker on a file. It says what it runs, and stops on SIGTERM. */
+/** A worker on a file, or on Redis. It says what it runs, and stops on SIGTERM. */
 import process from "node:process";
 import { type Job, Queue } from "../../mod.ts";
 import { options, say } from "./say.ts";
 
-const { database, retryAfter, concurrency, stopWhenEmpty, prefetch } = options;
+const { database, connection, redis, retryAfter, concurrency, stopWhenEmpty, prefetch } = options;
 
 /** Hangs until its signal is aborted, and then returns as if it had done its work. */
 async function hang(job: Job): Promise<void> {
@@ -17,7 +17,7 @@ async function record(job: Job): Promise<void> {
   say("ran", job.payload, job.attempt);
 }
 
-const queue = new Queue({ database, retryAfter, jobs: { hang, record }, env: {} });
+const queue = new Queue({ database, connection, redis, retryAfter, jobs: { hang, record }, env: {} });
 const stopping = new AbortController();
 process.on("SIGTERM", () => stopping.abort());
 await queue.open();

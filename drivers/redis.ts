@@ -1,0 +1,604 @@
+/**
+ * Jobs in Redis or Valkey, in the original's keys, for when one machine is no longer enough.
+ *
+ * @example
+ * ```ts ignore
+ * import { Queue } from "@x/queue";
+ * import { RedisDriver } from "@x/queue/drivers/redis";
+ *
+ * const driver = new RedisDriver({ url: "redis://127.0.0.1:6379", prefix: "app:", database: "app.sqlite" });
+ * const queue = new Queue({ driver, jobs: { mail: () => {} } });
+ * ```
+ *
+ * @module
+ */
+import { randomUUID } from "node:crypto";
+import type {
+  Driver,
+  FailedJob,
+  FailedSelection,
+  Failure,
+  KeyedJob,
+  Listener,
+  Moment,
+  Moved,
+  NewJob,
+  Pushed,
+  QueueCounts,
+  Release,
+  Reservation,
+  Reserved,
+  ReserveRequest,
+} from "../core/driver.ts";
+import { QueueError } from "../core/errors.ts";
+import { RedisBell } from "./redis/bell.ts";
+import { coalesce } from "./redis/coalesce.ts";
+import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
+import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
+import { type Lane, Lanes } from "./redis/lanes.ts";
+import { isLost, Link } from "./redis/link.ts";
+import { fromMember, memberOf, toMember } from "./redis/member.ts";
+import {
+  COMPLETE,
+  COUNT,
+  EXTEND,
+  PUSH,
+  PUSH_ONCE,
+  RELEASE,
+  RESERVE,
+  RESERVE_LIMIT,
+} from "./redis/scripts.ts";
+import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { SqliteDriver } from "./sqlite.ts";
+
+export type { Connect, RedisConnection } from "./redis/connection.ts";
+
+/** What a {@linkcode RedisDriver} works on. */
+export interface RedisOptions {
+  /** `redis://`, `rediss://`, or the path of a unix socket. Default: `redis://127.0.0.1:6379`. */
+  url?: string;
+  /** Options of `node:tls` for `rediss://`, such as `ca`. */
+  tls?: object;
+  /** Before every key. On Redis Cluster it needs a hash tag, such as `{app}:`. Default: none. */
+  prefix?: string;
+  /** The app's SQLite database, for `job.db` and `failed_jobs`: a path, `":memory:"`, or an open connection. */
+  database: unknown;
+  /** Where failed jobs are kept: `"database"` (default), in its `failed_jobs`, or `"redis"`. */
+  failed?: "database" | "redis";
+  /** Opens a connection of your own, instead of one by `url`. Called again whenever one is lost. */
+  connect?: Connect;
+  /** How long a call may take, and connecting, in milliseconds. Default: 5000. */
+  deadline?: number;
+  /** Gets a line where something is unsafe, or was set aside. */
+  log?: { warn(line: string): void };
+}
+
+/** How long a call may take, in milliseconds. */
+const DEADLINE = 5000;
+
+/** How long a key of `pushOnce` is known, in seconds. */
+const KEY_LIFE = 86_400;
+
+/** How often expired and due jobs are looked for while there are others, in milliseconds. */
+const SWEEP_EVERY = 100;
+
+/** How many values one command of a script takes at most. */
+const LOT = 1000;
+
+/** Jobs in Redis. */
+export class RedisDriver implements Driver {
+  readonly #options: RedisOptions;
+  readonly #prefix: string;
+  readonly #link: Link;
+  readonly #lanes: Lanes;
+  readonly #bell: RedisBell;
+  readonly #bellKey: string;
+  readonly #app: SqliteDriver;
+  readonly #failures: Failures;
+  readonly #push: (push: { jobs: readonly NewJob[]; now: Moment }) => Promise<string[]>;
+  readonly #complete: (held: Reservation) => Promise<boolean>;
+  readonly #release: (released: Released) => Promise<boolean>;
+  /** What was settled here: a reservation is settled once, and one handed back looks like the next one of its job. */
+  readonly #settled = new WeakSet<Reservation>();
+  /** What may have been settled, by a call whose reply was lost. */
+  readonly #uncertain = new WeakSet<Reservation>();
+  /** The next reservation's token; the store does not see it. */
+  #token = Math.floor(Math.random() * 2 ** 52);
+  #sweptAt = -Infinity;
+  /** How many lanes there were when `queues` answered last. */
+  #announced: number | null = null;
+  /** Whether the app's client loses a CR; `null` until that was tried. */
+  #plain: Promise<boolean> | null = null;
+  #isPlain = false;
+  #busy = 0;
+  #idle: (() => void)[] = [];
+  #closed = false;
+
+  /**
+   * Checks the options. Nothing connects until the first call.
+   *
+   * @param options What to work on.
+   * @throws {QueueError} `CONFIG` for a URL or a database that is none.
+   */
+  constructor(options: RedisOptions) {
+    this.#options = options;
+    this.#prefix = options.prefix ?? "";
+    const deadline = options.deadline ?? DEADLINE;
+    const url = checkUrl(options.url || "redis://127.0.0.1:6379");
+    const connect = options.connect ?? ioredis({ url, tls: options.tls }, deadline);
+    this.#link = new Link(connect, deadline, (connection) => this.#prepare(connection, connect, deadline));
+    this.#lanes = new Lanes(this.#prefix);
+    this.#bellKey = `${this.#prefix}queue:bell`;
+    this.#bell = new RedisBell(
+      new Link(connect, deadline),
+      this.#bellKey,
+      () => this.#link.call(["ZADD", this.#bellKey, "0", "0"]),
+    );
+    this.#app = new SqliteDriver({ database: options.database, log: options.log });
+    this.#failures = options.failed === "redis"
+      ? new RedisFailures(this.#link, this.#lanes, this.#prefix)
+      : new DatabaseFailures(this.#app.failures, {
+        isHeld: (held) => this.#isHeld(held),
+        complete: (held) => this.#complete(held),
+        pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
+      });
+    this.#push = coalesce((pushes) => this.#sendPushes(pushes));
+    this.#complete = coalesce((held) => this.#sendCompletions(held));
+    this.#release = coalesce((released) => this.#sendReleases(released));
+  }
+
+  /** The connection of the app's database. */
+  get database(): unknown {
+    return this.#app.database;
+  }
+
+  /** Connects to Redis, and opens the app's database. */
+  open(): Promise<void> {
+    return this.#under(async () => {
+      await this.#link.open();
+      await this.#app.open();
+    });
+  }
+
+  /** Stores jobs; all pushes of one turn go into one command. */
+  push(jobs: readonly NewJob[], now: Moment): Promise<string[]> {
+    return this.#under(() => jobs.length === 0 ? Promise.resolve([]) : this.#push({ jobs, now }));
+  }
+
+  /** Stores the jobs whose key is not known yet. */
+  pushOnce(jobs: readonly KeyedJob[], now: Moment): Promise<Pushed[]> {
+    return this.#under(() => this.#pushOnce(jobs, now));
+  }
+
+  /** Takes due jobs. */
+  reserve(request: ReserveRequest): Promise<Reserved> {
+    return this.#under(async () => {
+      const limit = Math.min(request.limit, RESERVE_LIMIT);
+      const asked = {
+        ...request,
+        limit,
+        prefetch: Math.min(request.prefetch, RESERVE_LIMIT - limit),
+      };
+      if (this.#lanes.count === null) await this.#readLanes();
+      const first = await this.#reserve(asked);
+      // Lanes are added and never taken away, so their number tells whether there are new ones.
+      const isNew = this.#lanes.count !== first.lanes;
+      if (isNew) await this.#readLanes();
+      if (first.jobs.length >= limit || (first.swept && !isNew)) {
+        return this.#toReserved(request, first);
+      }
+      const rest = { ...asked, limit: limit - first.jobs.length };
+      const second = await this.#reserve(rest, true);
+      const jobs = [...first.jobs, ...second.jobs];
+      return this.#toReserved(request, { ...second, jobs });
+    });
+  }
+
+  /** Renews reservations. */
+  extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]> {
+    return this.#under(async () => {
+      const lost = held.filter((one) => this.#settled.has(one));
+      const mine = held.filter((one) => !this.#settled.has(one));
+      for (let from = 0; from < mine.length; from += LOT) {
+        const lot = mine.slice(from, from + LOT);
+        const { keys, values, order } = this.#byLane(lot);
+        const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
+        order.forEach((one, index) => kept[index] === 1 || lost.push(one));
+      }
+      return lost;
+    });
+  }
+
+  /** Forgets a job that is done; all completions of one turn go into one command. */
+  complete(held: Reservation): Promise<boolean> {
+    return this.#settle(held, (repeated) => this.#complete(held).then((done) => done || repeated));
+  }
+
+  /** Makes a job available again. */
+  release(held: Reservation, how: Release, now: Moment): Promise<boolean> {
+    if (how.counted) {
+      return this.#settle(
+        held,
+        (repeated) => this.#release({ held, how, now }).then((done) => done || repeated),
+      );
+    }
+    // With its attempt given back it looks like the next reservation of this job: no second try can tell them apart.
+    return this.#under(() => {
+      if (this.#settled.has(held)) return Promise.resolve(false);
+      this.#settled.add(held);
+      return this.#release({ held, how, now });
+    });
+  }
+
+  /** Moves a job to the failed ones. */
+  fail(held: Reservation, why: Failure): Promise<boolean> {
+    return this.#settle(held, (repeated) => this.#failures.fail(held, why, repeated));
+  }
+
+  /** Hears pushes of every process, each by one listener. */
+  listen(wake: () => boolean): Listener {
+    return this.#bell.listen(wake);
+  }
+
+  /** The queues that have jobs, or had some: one that is empty now is cheaper to look at than to find again. */
+  queues(): Promise<string[]> {
+    return this.#under(async () => {
+      const plain = this.#lanes.of("default", 0);
+      const [used] = await Promise.all([this.#link.call(["EXISTS", ...plain.keys]), this.#readLanes()]);
+      this.#announced = this.#lanes.count;
+      const queues = new Set(this.#lanes.all().filter((lane) => lane !== plain).map(({ queue }) => queue));
+      if (Number(used) > 0) queues.add(plain.queue);
+      return [...queues];
+    });
+  }
+
+  /** Counts by queue and state. */
+  counts(now: Moment, retryAfter: number): Promise<QueueCounts[]> {
+    return this.#under(async () => {
+      const [lanes, failed] = await Promise.all([this.#count(now, retryAfter), this.#failures.counts()]);
+      const byQueue = new Map<string, { -readonly [Key in keyof QueueCounts]: QueueCounts[Key] }>();
+      const of = (queue: string) => {
+        let counts = byQueue.get(queue);
+        if (counts === undefined) {
+          // A list has no times, so since when its first has been due is not known.
+          counts = { queue, ready: 0, delayed: 0, reserved: 0, failed: 0, oldest: null };
+          byQueue.set(queue, counts);
+        }
+        return counts;
+      };
+      for (const [{ queue }, inLine, due, delayed, expired, reserved] of lanes) {
+        if (inLine + delayed + reserved === 0) continue;
+        const counts = of(queue);
+        counts.ready += inLine + due + expired;
+        counts.delayed += delayed - due;
+        counts.reserved += reserved - expired;
+      }
+      for (const [queue, count] of failed) of(queue).failed = count;
+      return [...byQueue.values()].sort((a, b) => a.queue < b.queue ? -1 : 1);
+    });
+  }
+
+  /** Reads failed jobs. */
+  failed(selection: FailedSelection): Promise<FailedJob[]> {
+    return this.#under(() => this.#failures.failed(selection));
+  }
+
+  /** Moves failed jobs back. */
+  retry(selection: FailedSelection, _now: Moment): Promise<Moved[]> {
+    return this.#under(() => this.#failures.retry(selection));
+  }
+
+  /** Deletes failed jobs. */
+  forget(selection: FailedSelection): Promise<Moved[]> {
+    return this.#under(() => this.#failures.forget(selection));
+  }
+
+  /** Finishes what is under way, and closes what this driver opened. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#bell.close();
+    if (this.#busy > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    this.#link.close();
+    await this.#app.close();
+  }
+
+  // Connecting
+
+  async #prepare(connection: RedisConnection, connect: Connect, deadline: number): Promise<void> {
+    if (this.#options.connect !== undefined) {
+      this.#plain ??= keepsCarriageReturns(connect, deadline).then((keeps) => {
+        if (!keeps) this.#options.log?.warn(PLAIN);
+        return !keeps;
+      });
+      try {
+        this.#isPlain = await this.#plain;
+      } catch (error) {
+        this.#plain = null;
+        throw error;
+      }
+    }
+    await checkServer(connection, this.#prefix, this.#options.log);
+  }
+
+  /** Runs a call of the contract; closing waits for its end. */
+  async #under<Result>(run: () => Promise<Result>): Promise<Result> {
+    if (this.#closed) throw new QueueError("CLOSED", "the queue is closed");
+    this.#busy++;
+    try {
+      return await run();
+    } finally {
+      if (--this.#busy === 0) { for (const resolve of this.#idle.splice(0)) resolve(); }
+    }
+  }
+
+  // Pushing
+
+  async #sendPushes(pushes: readonly { jobs: readonly NewJob[]; now: Moment }[]): Promise<string[][]> {
+    const refused = await this.#refuseReturns(pushes.map(({ jobs }) => jobs));
+    const ids = pushes.map(({ jobs }) => jobs.map(() => randomUUID() as string));
+    // Times of the caller's own, as a test has them, are not mixed with others in a command.
+    const moments = new Set(pushes.map(({ now }) => now));
+    for (const moment of moments) {
+      const lanes = new Map<Lane, number>();
+      const groups: { lane: number; delay: number; members: string[] }[] = [];
+      pushes.forEach(({ jobs, now }, push) => {
+        if (now !== moment || refused[push]) return;
+        jobs.forEach(({ name, payload, queue, priority, delay }, index) => {
+          const lane = this.#lanes.of(queue, priority);
+          let at = lanes.get(lane);
+          if (at === undefined) lanes.set(lane, at = lanes.size + 1);
+          const member = toMember(0, ids[push][index], name, payload);
+          const last = groups.at(-1);
+          if (last?.lane === at && last.delay === delay && last.members.length < LOT) {
+            last.members.push(member);
+          } else groups.push({ lane: at, delay, members: [member] });
+        });
+      });
+      if (groups.length === 0) continue;
+      const names = [...lanes.keys()].map(({ name }) => name).filter((name) => name !== "");
+      const values = [seconds(moment), String(names.length), ...names];
+      for (const { lane, delay, members } of groups) {
+        values.push(String(lane), delaySeconds(delay), String(members.length));
+        for (const member of members) values.push(member);
+      }
+      const keys = [this.#bellKey, this.#lanes.set];
+      for (const { keys: [jobs, delayed] } of lanes.keys()) keys.push(jobs, delayed);
+      await this.#storing(this.#link.run(PUSH, keys, values));
+      this.#lanes.note(lanes.keys());
+    }
+    return ids.map((ids, push) => refused[push] ? Promise.reject(refused[push]) as never : ids);
+  }
+
+  async #pushOnce(
+    jobs: readonly KeyedJob[],
+    now: Moment,
+    ids: readonly string[] = jobs.map(() => randomUUID()),
+  ): Promise<Pushed[]> {
+    if (jobs.length === 0) return [];
+    const [refused] = await this.#refuseReturns([jobs]);
+    if (refused !== null) throw refused;
+    const keys = [this.#bellKey, this.#lanes.set];
+    const values = [seconds(now), String(KEY_LIFE)];
+    const lanes = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
+    jobs.forEach(({ key, name, payload, delay }, index) => {
+      const lane = lanes[index];
+      keys.push(key === null ? this.#bellKey : `${this.#prefix}queue:id:${key}`, lane.keys[0], lane.keys[1]);
+      values.push(
+        lane.name,
+        key === null ? "" : "1",
+        delaySeconds(delay),
+        ids[index],
+        toMember(0, ids[index], name, payload),
+      );
+    });
+    const stored = await this.#storing(this.#link.run(PUSH_ONCE, keys, values)) as string[];
+    this.#lanes.note(lanes);
+    return stored.map((id, index) => ({ id, created: id === ids[index] }));
+  }
+
+  /** Says of a lost reply what it means for jobs. */
+  async #storing<Result>(pushing: Promise<Result>): Promise<Result> {
+    try {
+      return await pushing;
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      const { cause } = error as QueueError;
+      throw new QueueError(
+        "REDIS",
+        "the reply of Redis was lost, so the job may have been stored (a dispatch with an `id` can be repeated, and is stored once): " +
+          (cause instanceof Error ? cause.message : String(cause)),
+        { cause },
+      );
+    }
+  }
+
+  /** An error for each push with a CR, where the app's client would lose it in a reply; else `null`. */
+  async #refuseReturns(pushes: readonly (readonly NewJob[])[]): Promise<(QueueError | null)[]> {
+    if (this.#options.connect === undefined) return pushes.map(() => null);
+    await this.#link.open();
+    return pushes.map((jobs) => {
+      const job = this.#isPlain ? jobs.find(({ payload }) => payload.includes("\r")) : undefined;
+      return job === undefined ? null : new QueueError(
+        "PAYLOAD",
+        `the payload of ${
+          JSON.stringify(job.name)
+        } has a carriage return: the Redis client that \`connect\` opens ` +
+          "loses it in replies; dispatch an object, whose JSON has none, or use another client",
+      );
+    });
+  }
+
+  // Reserving
+
+  async #readLanes(): Promise<void> {
+    this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
+  }
+
+  async #reserve(request: ReserveRequest, mustSweep = false): Promise<Taken> {
+    const lanes = new Map<Lane, number>();
+    const picks: string[] = [];
+    request.queues.forEach(({ queue, limit }, share) => {
+      for (const lane of this.#lanes.in(queue)) {
+        let at = lanes.get(lane);
+        if (at === undefined) lanes.set(lane, at = lanes.size + 1);
+        picks.push(String(at), String(share), String(limit));
+      }
+    });
+    const local = performance.now();
+    const swept = mustSweep || request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
+    if (swept) this.#sweptAt = local;
+    const all = [...lanes.keys()];
+    const answer = await this.#link.run(RESERVE, [
+      this.#bellKey,
+      this.#lanes.set,
+      `${this.#prefix}queue:malformed`,
+      ...all.flatMap(({ keys }) => keys),
+    ], [
+      seconds(request.now),
+      String(request.retryAfter / 1000),
+      String(request.limit),
+      String(request.prefetch),
+      swept ? "1" : "",
+      this.#isPlain ? "1" : "",
+      this.#bell.takeWoken() ? "1" : "",
+      ...picks,
+    ]) as [number, number, string, ...(number | string)[]];
+    if (answer[1] > 0) {
+      this.#options.log?.warn(
+        `queue: ${answer[1]} ${answer[1] === 1 ? "member was" : "members were"} no jobs of ours: ` +
+          `set aside in ${this.#prefix}queue:malformed`,
+      );
+    }
+    const jobs: Reservation[] = [];
+    const token = String(this.#token++);
+    for (let at = 3; at < answer.length; at += 2) {
+      const { queue, priority } = all[answer[at] as number - 1];
+      jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
+    }
+    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]), swept };
+  }
+
+  #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
+    // More was asked for than one call takes.
+    const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
+    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced };
+  }
+
+  // Settling
+
+  /** Settles a reservation once; after an error it may be tried again. */
+  #settle(held: Reservation, act: (repeated: boolean) => Promise<boolean>): Promise<boolean> {
+    return this.#under(async () => {
+      if (this.#settled.has(held)) return false;
+      this.#settled.add(held);
+      try {
+        return await act(this.#uncertain.has(held));
+      } catch (error) {
+        this.#settled.delete(held);
+        if (isLost(error)) this.#uncertain.add(held);
+        throw error;
+      }
+    });
+  }
+
+  async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
+    const done = new Map<Reservation, boolean>();
+    for (let from = 0; from < jobs.length; from += LOT) {
+      const { keys, values, order } = this.#byLane(jobs.slice(from, from + LOT));
+      const removed = await this.#link.run(COMPLETE, keys, values) as number[];
+      order.forEach((one, index) => done.set(one, removed[index] === 1));
+    }
+    return jobs.map((held) => done.get(held)!);
+  }
+
+  async #sendReleases(jobs: readonly Released[]): Promise<boolean[]> {
+    // Those that keep their place go to the head of the line: the first of them last.
+    const kept = jobs.filter(({ how }) => how.delay === null).reverse();
+    const order = [...jobs.filter(({ how }) => how.delay !== null), ...kept];
+    const done = new Map<Released, boolean>();
+    for (const moment of new Set(order.map(({ now }) => now))) {
+      const lot = order.filter(({ now }) => now === moment);
+      const lanes = new Map<Lane, number>();
+      const values = lot.flatMap(({ held, how }) => {
+        const lane = this.#lanes.of(held.queue, held.priority);
+        let at = lanes.get(lane);
+        if (at === undefined) lanes.set(lane, at = lanes.size + 1);
+        const next = how.counted ? held : { ...held, attempt: held.attempt - 1 };
+        return [
+          String(at),
+          memberOf(held),
+          memberOf(next),
+          how.delay === null ? "" : delaySeconds(how.delay),
+        ];
+      });
+      const keys = [this.#bellKey, ...[...lanes.keys()].flatMap(({ keys }) => keys)];
+      const answers = await this.#link.run(RELEASE, keys, [seconds(moment), ...values]) as number[];
+      lot.forEach((one, index) => done.set(one, answers[index] === 1));
+    }
+    return jobs.map((one) => done.get(one)!);
+  }
+
+  async #isHeld(held: Reservation): Promise<boolean> {
+    const [, , reserved] = this.#lanes.of(held.queue, held.priority).keys;
+    return await this.#link.call(["ZSCORE", reserved, memberOf(held)]) !== null;
+  }
+
+  /** The `reserved` keys, and for each how many members follow and these; with the jobs in that order. */
+  #byLane(jobs: readonly Reservation[]): { keys: string[]; values: string[]; order: Reservation[] } {
+    const lanes = new Map<Lane, Reservation[]>();
+    for (const held of jobs) {
+      const lane = this.#lanes.of(held.queue, held.priority);
+      const others = lanes.get(lane);
+      if (others === undefined) lanes.set(lane, [held]);
+      else others.push(held);
+    }
+    const keys: string[] = [];
+    const values: string[] = [];
+    for (const [lane, held] of lanes) {
+      keys.push(lane.keys[2]);
+      values.push(String(held.length));
+      for (const one of held) values.push(memberOf(one));
+    }
+    return { keys, values, order: [...lanes.values()].flat() };
+  }
+
+  // Looking
+
+  async #count(now: Moment, retryAfter: number): Promise<[lane: Lane, ...states: Counted][]> {
+    await this.#readLanes();
+    const lanes = this.#lanes.all();
+    const keys = lanes.flatMap((lane) => lane.keys);
+    const flat = await this.#link.run(COUNT, keys, [seconds(now), String(retryAfter / 1000)]) as number[];
+    return lanes.map((lane, index) => [lane, ...flat.slice(index * 5, index * 5 + 5) as Counted]);
+  }
+}
+
+type Counted = [inLine: number, due: number, delayed: number, expired: number, reserved: number];
+
+interface Released {
+  readonly held: Reservation;
+  readonly how: Release;
+  readonly now: Moment;
+}
+
+/** What one RESERVE took. */
+interface Taken {
+  readonly jobs: readonly Reservation[];
+  /** How many lanes the store has. */
+  readonly lanes: number;
+  readonly nextIn: number | null;
+  readonly swept: boolean;
+}
+
+const PLAIN =
+  "queue: the Redis client that `connect` opens loses carriage returns in replies: payloads with one are refused, and left to other workers";
+
+/** A moment as scripts take it: Unix seconds to the millisecond, or empty for the server's clock. */
+function seconds(moment: Moment): string {
+  return moment === null ? "" : (moment / 1000).toFixed(3);
+}
+
+function delaySeconds(delay: number): string {
+  return delay <= 0 ? "0" : String(delay / 1000);
+}

@@ -1,0 +1,136 @@
+/**
+ * A connection to Redis: what an app may bring, and the one that the driver makes itself.
+ *
+ * @module
+ */
+import { QueueError } from "../../core/errors.ts";
+
+/** One open connection. */
+export interface RedisConnection {
+  /** Sends one command and resolves with its reply: strings, numbers, null, and arrays of those. */
+  sendCommand(command: string[]): Promise<unknown>;
+  /** Closes it. */
+  close?(): unknown;
+  /** Whether it is known to be closed: then another one is opened, rather than a command lost on this one. */
+  readonly closed?: boolean;
+}
+
+/** Opens a connection; called again whenever one is lost. */
+export type Connect = () => Promise<RedisConnection>;
+
+/** Where a server is, and how it is spoken to. */
+export interface Address {
+  /** `redis://` or `rediss://`, with a user, a password and a database; or the path of a unix socket. */
+  readonly url: string;
+  /** Options of `node:tls` for `rediss://`, such as `ca`. */
+  readonly tls?: object;
+}
+
+/**
+ * Opens connections with ioredis, which never sends a command a second time here: one whose reply was lost may have
+ * run. Reconnecting is the driver's affair, as with a connection that an app brings.
+ *
+ * @param address The server; one node of a cluster is enough.
+ * @param deadline How long connecting may take, in milliseconds.
+ */
+export function ioredis({ url, tls }: Address, deadline: number): Connect {
+  return async () => {
+    const { Cluster, Command, Redis } = await import("ioredis");
+    const strict = {
+      lazyConnect: true,
+      // RESP2: no HELLO, which an ACL or a proxy may not allow; the replies here are the same.
+      protocol: 2 as const,
+      disableClientInfo: true,
+      enableReadyCheck: false,
+      retryStrategy: null,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+      connectTimeout: deadline,
+      // How long a socket that does not answer is waited for when it is closed.
+      disconnectTimeout: 50,
+      ...(tls === undefined ? {} : { tls }),
+    };
+    // The cause of a failure is only told to a listener.
+    let cause: unknown;
+    const opened = async <Client extends InstanceType<typeof Redis> | InstanceType<typeof Cluster>>(
+      client: Client,
+    ): Promise<Client> => {
+      client.on("error", (error) => cause = error);
+      try {
+        await client.connect();
+        return client;
+      } catch (error) {
+        client.disconnect();
+        throw cause ?? error;
+      }
+    };
+    const single = await opened(new Redis(url, { ...strict, enableOfflineQueue: false }));
+    const client = await isCluster(single)
+      ? await opened(
+        new Cluster([{ host: single.options.host, port: single.options.port }], {
+          lazyConnect: true,
+          enableOfflineQueue: false,
+          enableReadyCheck: false,
+          clusterRetryStrategy: () => null,
+          // A command on a connection that was lost may have run.
+          retryDelayOnFailover: 0,
+          slotsRefreshTimeout: deadline,
+          redisOptions: { ...strict, username: single.options.username, password: single.options.password },
+        }),
+      ).finally(() => single.disconnect())
+      : single;
+    return {
+      sendCommand(words) {
+        // Not by `call`, which takes its words as arguments, of which there can be too many.
+        const command = new Command(words[0], words.slice(1), { replyEncoding: "utf8" });
+        return (client.sendCommand(command) as Promise<unknown>).catch((error) => {
+          throw isReply(error) ? error : cause ?? error;
+        });
+      },
+      close: () => client.disconnect(),
+      get closed() {
+        return client.status !== "ready";
+      },
+    };
+  };
+}
+
+async function isCluster(
+  client: { call(name: string, section: string): Promise<unknown> },
+): Promise<boolean> {
+  try {
+    return /^cluster_enabled:1/m.test(String(await client.call("INFO", "cluster")));
+  } catch {
+    return false; // An ACL without INFO.
+  }
+}
+
+/** Whether the server itself refused: then the command did not run, and the connection is sound. */
+export function isReply(error: unknown): error is Error {
+  return error instanceof Error && /^[A-Z][A-Z0-9]*( |$)/.test(error.message) &&
+    !/^E(CONN|PIPE|TIMEDOUT|HOST|NET|AI_)/.test(error.message);
+}
+
+/**
+ * A URL that ioredis understands.
+ *
+ * @throws {QueueError} `CONFIG`, without the password that may be in it.
+ */
+export function checkUrl(url: string): string {
+  if (url.startsWith("/") && !url.startsWith("//")) return url;
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (parsed !== null && ["unix:", "redis+unix:"].includes(parsed.protocol) && parsed.pathname !== "") {
+    return decodeURIComponent(parsed.pathname) + parsed.search;
+  }
+  const database = parsed?.pathname.replace(/^\//, "") ?? "";
+  if (
+    parsed === null || !["redis:", "rediss:"].includes(parsed.protocol) || parsed.hostname === "" ||
+    !/^\d*$/.test(database)
+  ) {
+    throw new QueueError(
+      "CONFIG",
+      "REDIS_URL: expected redis://[user:password@]host[:port][/database], rediss:// for TLS, or the path of a unix socket",
+    );
+  }
+  return url;
+}

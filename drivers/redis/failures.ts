@@ -1,0 +1,237 @@
+/**
+ * Where failed jobs go: the app's database, or Redis.
+ *
+ * @module
+ */
+import { randomUUID } from "node:crypto";
+import type {
+  FailedJob,
+  FailedSelection,
+  Failure,
+  KeyedJob,
+  Moved,
+  Pushed,
+  Reservation,
+} from "../../core/driver.ts";
+import type { FailedJobs } from "../sqlite/failed_jobs.ts";
+import type { Lane, Lanes } from "./lanes.ts";
+import type { Link } from "./link.ts";
+import { memberOf, toMember } from "./member.ts";
+import { FAIL, UNFAIL } from "./scripts.ts";
+
+/** Failed jobs. */
+export interface Failures {
+  /** Moves a held job there; `false` where it is no longer held. `repeated`: an earlier try may have done it. */
+  fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean>;
+  /** Reads. */
+  failed(selection: FailedSelection): Promise<FailedJob[]>;
+  /** Puts them back. */
+  retry(selection: FailedSelection): Promise<Moved[]>;
+  /** Deletes them. */
+  forget(selection: FailedSelection): Promise<Moved[]>;
+  /** How many there are of each queue. */
+  counts(): Promise<Map<string, number>>;
+}
+
+/** What failures in the database need of the driver. */
+export interface Store {
+  /** Whether a job is held. */
+  isHeld(held: Reservation): Promise<boolean>;
+  /** Forgets a held job. */
+  complete(held: Reservation): Promise<boolean>;
+  /** Stores jobs once, under ids that they have. */
+  pushOnce(jobs: readonly KeyedJob[], ids: readonly string[]): Promise<Pushed[]>;
+}
+
+/**
+ * Failed jobs in `failed_jobs`, two stores away from one transaction: so each step comes before the one that would lose
+ * the job, and can be repeated.
+ */
+export class DatabaseFailures implements Failures {
+  readonly #table: FailedJobs;
+  readonly #store: Store;
+
+  /** @param table The app's. */
+  constructor(table: FailedJobs, store: Store) {
+    this.#table = table;
+    this.#store = store;
+  }
+
+  /** Records, then removes; takes the record back where the job was lost in between. */
+  async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
+    if (!repeated && !await this.#store.isHeld(held)) return false;
+    await this.#table.record(held, why);
+    if (await this.#store.complete(held) || repeated) return true;
+    await this.#table.undo(held);
+    return false;
+  }
+
+  /** Reads. */
+  async failed(selection: FailedSelection): Promise<FailedJob[]> {
+    return (await this.#table.select(selection)).map(({ row: _, jobId: __, failure: ___, ...job }) => job);
+  }
+
+  /**
+   * Pushes, then deletes; under a key, so that a failure is retried once though two do that, or one does not get to
+   * deleting it. A row of another program's has no key: it may be retried twice, and is never lost.
+   */
+  async retry(selection: FailedSelection): Promise<Moved[]> {
+    const rows = await this.#table.select(selection);
+    const jobs = rows.map(({ name, payload, queue, priority, failure }) => (
+      { name, payload, queue, priority, delay: 0, key: failure === null ? null : `retry:${failure}` }
+    ));
+    await this.#store.pushOnce(jobs, rows.map(({ jobId }) => jobId ?? randomUUID()));
+    const removed = await this.#table.remove(rows);
+    return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
+  }
+
+  /** Deletes. */
+  async forget(selection: FailedSelection): Promise<Moved[]> {
+    const rows = await this.#table.select(selection);
+    const removed = await this.#table.remove(rows);
+    return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
+  }
+
+  /** Counts. */
+  counts(): Promise<Map<string, number>> {
+    return this.#table.counts();
+  }
+}
+
+/** Failed jobs in Redis: a record each in a hash, moved there and back by one script. */
+export class RedisFailures implements Failures {
+  readonly #link: Link;
+  readonly #lanes: Lanes;
+  readonly #bell: string;
+  readonly #records: string;
+  readonly #order: string;
+  readonly #last: string;
+  readonly #counts: string;
+  readonly #ids: string;
+
+  /** @param prefix Stands before every key. */
+  constructor(link: Link, lanes: Lanes, prefix: string) {
+    this.#link = link;
+    this.#lanes = lanes;
+    this.#bell = `${prefix}queue:bell`;
+    this.#records = `${prefix}queue:failed`;
+    this.#order = `${prefix}queue:failed:order`;
+    this.#last = `${prefix}queue:failed:last`;
+    this.#counts = `${prefix}queue:failed:counts`;
+    this.#ids = `${prefix}queue:failed:ids`;
+  }
+
+  /** Moves. */
+  async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
+    const { id: jobId, name, payload, queue, priority, attempt } = held;
+    const failedAt = Math.floor(why.failedAt / 1000) * 1000;
+    // JSON has no line break or CR in it, so that any client can read it back.
+    const record = JSON.stringify({
+      jobId,
+      name,
+      payload,
+      queue,
+      priority,
+      attempts: attempt,
+      error: why.error,
+      stack: why.stack,
+      failedAt,
+    });
+    const [, , reserved] = this.#lanes.of(queue, priority).keys;
+    const keys = [reserved, this.#records, this.#order, this.#last, this.#counts, this.#ids];
+    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue, jobId]) === 1 || repeated;
+  }
+
+  /** Reads. */
+  async failed(selection: FailedSelection): Promise<FailedJob[]> {
+    return (await this.#read(selection)).map(({ number: _, jobId: __, ...job }) => job);
+  }
+
+  /** Moves back. */
+  retry(selection: FailedSelection): Promise<Moved[]> {
+    return this.#take(
+      selection,
+      ({ jobId, name, payload }) => toMember(0, jobId, name, payload),
+    );
+  }
+
+  /** Deletes. */
+  forget(selection: FailedSelection): Promise<Moved[]> {
+    return this.#take(selection, () => "");
+  }
+
+  /** Counts. */
+  async counts(): Promise<Map<string, number>> {
+    const flat = await this.#link.call(["HGETALL", this.#counts]) as string[];
+    const counts = new Map<string, number>();
+    for (let at = 0; at < flat.length; at += 2) counts.set(flat[at], Number(flat[at + 1]));
+    return counts;
+  }
+
+  /** The id of each is the one that it was asked for by: its number here, or the id of its job. */
+  async #read(selection: FailedSelection): Promise<Recorded[]> {
+    const asked = "ids" in selection ? await this.#numbers(selection.ids) : (await this.#page(selection))
+      .map((id) => [id, id] as const);
+    if (asked.length === 0) return [];
+    const numbers = asked.map(([number]) => number);
+    const records = await this.#link.call(["HMGET", this.#records, ...numbers]) as (string | null)[];
+    return records.flatMap((record, index) => {
+      if (record === null) return [];
+      const [number, id] = asked[index];
+      return [{ id, number, ...JSON.parse(record) as Omit<Recorded, "id" | "number"> }];
+    });
+  }
+
+  async #numbers(ids: readonly string[]): Promise<(readonly [number: string, id: string])[]> {
+    const others = ids.filter((id) => !isId(id));
+    const found = others.length === 0
+      ? []
+      : await this.#link.call(["HMGET", this.#ids, ...others]) as (string | null)[];
+    const numbers = new Map<string, string>();
+    for (const id of ids) {
+      const number = isId(id) ? id : found[others.indexOf(id)];
+      if (number !== null && !numbers.has(number)) numbers.set(number, id);
+    }
+    return [...numbers].sort(([a], [b]) => Number(a) - Number(b));
+  }
+
+  async #page({ after, limit }: { after: string | null; limit: number }): Promise<string[]> {
+    if (after !== null && !isId(after)) return [];
+    const from = after === null ? "-inf" : `(${after}`;
+    const page = ["ZRANGEBYSCORE", this.#order, from, "+inf", "LIMIT", "0", String(limit)];
+    return await this.#link.call(page) as string[];
+  }
+
+  async #take(selection: FailedSelection, toMember: (job: Recorded) => string): Promise<Moved[]> {
+    const jobs = await this.#read(selection);
+    if (jobs.length === 0) return [];
+    const lanes: Lane[] = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
+    const taken = await this.#link.run(
+      UNFAIL,
+      [
+        this.#bell,
+        this.#lanes.set,
+        this.#records,
+        this.#order,
+        this.#counts,
+        this.#ids,
+        ...lanes.map((lane) => lane.keys[0]),
+      ],
+      jobs.flatMap((job, index) => [job.number, job.queue, lanes[index].name, toMember(job), job.jobId]),
+    ) as number[];
+    return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
+  }
+}
+
+/** A failed job as Redis keeps it. */
+interface Recorded extends FailedJob {
+  /** By which it is ordered. */
+  readonly number: string;
+  /** The id of its job. */
+  readonly jobId: string;
+}
+
+/** As the counter writes them. */
+function isId(id: string): boolean {
+  return /^[1-9]\d{0,14}$/.test(id);
+}

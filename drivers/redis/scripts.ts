@@ -1,0 +1,304 @@
+/**
+ * Every Lua script of the Redis driver, with its keys and arguments.
+ *
+ * A lane is one priority of one queue. It has three keys of the original's format: `jobs` (a list, first in first
+ * out), `delayed` and `reserved` (sorted sets by Unix seconds, to the millisecond). A member is
+ * `"<attempts> <id> <name>\n<payload>"`; its attempt number tells a settlement from a stale one.
+ *
+ * Each script is bounded, touches no key that it was not given, and, where it must run while Redis is out of memory,
+ * begins with a command that removes: Redis lets a script write on that has done so. `now` is Unix seconds, or empty for
+ * the server's own clock.
+ *
+ * @module
+ */
+import { type Script, script } from "./link.ts";
+
+/** How many due, expired or malformed members of one lane a call moves at most. */
+export const MOVE_LIMIT = 100;
+
+/** How many jobs a call reserves at most. */
+export const RESERVE_LIMIT = 1000;
+
+const NOW = `
+local function present(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return time[1] + math.floor(time[2] / 1000) / 1000
+end
+local function stamp(seconds) return string.format('%.3f', seconds) end
+`;
+
+/**
+ * Stores jobs.
+ *
+ * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
+ * ARGV: now, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
+ * delay in seconds or 0, how many members follow, these.
+ */
+export const PUSH: Script = script(`${NOW}
+local at, now = 3 + ARGV[2], nil
+while at < #ARGV do
+  local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  if delay == 0 then
+    redis.call('RPUSH', KEYS[1 + lane * 2], unpack(ARGV, at + 3, at + 2 + count))
+  else
+    now = now or present(ARGV[1])
+    for member = at + 3, at + 2 + count do
+      redis.call('ZADD', KEYS[2 + lane * 2], stamp(now + delay), ARGV[member])
+    end
+  end
+  at = at + 3 + count
+end
+if ARGV[2] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 3, 2 + ARGV[2])) end
+redis.call('ZADD', KEYS[1], 0, '0')
+return 1`);
+
+/**
+ * Stores each job whose marker is not there yet.
+ *
+ * KEYS: bell, lanes, then the marker, `jobs` and `delayed` of each job; a job without a key has the bell as its marker.
+ * ARGV: now, how long a marker lives in seconds, then for each job: its lane's name, its key's marker or '' for none, the
+ * delay in seconds or 0, its id, its member.
+ *
+ * Answers for each the id: the one given, or that of the job stored before.
+ */
+export const PUSH_ONCE: Script = script(`${NOW}
+local answer = {}
+for job = 1, (#ARGV - 2) / 5 do
+  local at, key = job * 5 - 2, job * 3
+  local lane, marked, delay, id, member = unpack(ARGV, at, at + 4)
+  if marked == '' or redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2]) then
+    if delay == '0' then
+      redis.call('RPUSH', KEYS[key + 1], member)
+    else
+      redis.call('ZADD', KEYS[key + 2], stamp(present(ARGV[1]) + delay), member)
+    end
+    if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
+    answer[job] = id
+  else
+    answer[job] = redis.call('GET', KEYS[key])
+  end
+end
+redis.call('ZADD', KEYS[1], 0, '0')
+return answer`);
+
+/**
+ * Takes jobs: frees what has expired and promotes what is due (both at most 100 a lane), takes from the lanes
+ * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
+ *
+ * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
+ * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first, 1 to leave members with a CR to others
+ * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
+ * share, and how many to take at most for that share.
+ *
+ * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
+ * '', then for each job its lane (from 1) and its member.
+ */
+export const RESERVE: Script = script(`${NOW}
+local now = present(ARGV[1])
+local lease, limit, most = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[3] + ARGV[4]
+local plain, again = ARGV[6] == '1', false
+local lanes = (#KEYS - 3) / 3
+
+local function move(from, to, upto)
+  local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
+  if #due == 0 then return end
+  redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
+  redis.call('RPUSH', to, unpack(due))
+  if #due == ${MOVE_LIMIT} then again = true end
+end
+
+local function utf8(text)
+  if not string.find(text, '[\\128-\\255]') then return true end
+  text = string.gsub(text, '[\\194-\\223][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\224[\\160-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '[\\225-\\236\\238\\239][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\237[\\128-\\159][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\240[\\144-\\191][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '[\\241-\\243][\\128-\\191][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\244[\\128-\\143][\\128-\\191][\\128-\\191]', ' ')
+  return not string.find(text, '[\\128-\\255]')
+end
+
+if ARGV[5] == '1' then
+  for lane = 1, lanes do
+    move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - lease)
+    move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+  end
+end
+
+local answer, got, malformed = {0, 0, ''}, 0, 0
+local share, left = '', 0
+for at = 8, #ARGV, 3 do
+  local lane = tonumber(ARGV[at])
+  local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
+  if ARGV[at + 1] ~= share then share, left = ARGV[at + 1], tonumber(ARGV[at + 2]) end
+  local want = math.min(most - got, left)
+  local back, others, hold = {}, {}, {}
+  while want > 0 do
+    local asked = want
+    local members = redis.call('LPOP', jobs, asked) or {}
+    for _, member in ipairs(members) do
+      local attempts, rest = string.match(member, '^(%d+)( [^ \\n]+ [^\\n]+\\n.*)$')
+      if not attempts or #attempts > 9 or not utf8(member) then
+        redis.call('RPUSH', KEYS[3], member)
+        malformed = malformed + 1
+      elseif plain and string.find(member, '\\r', 1, true) then
+        others[#others + 1] = member
+      elseif got >= limit and attempts ~= '0' then
+        back[#back + 1] = member
+      else
+        member = string.format('%d', attempts + 1) .. rest
+        hold[#hold + 1] = stamp(now)
+        hold[#hold + 1] = member
+        answer[#answer + 1] = lane
+        answer[#answer + 1] = member
+        got, want, left = got + 1, want - 1, left - 1
+      end
+    end
+    if malformed + #others >= ${MOVE_LIMIT} then
+      again = malformed > 0
+      break
+    end
+    if #members < asked or #back > 0 then break end
+  end
+  if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
+  for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
+  if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
+end
+
+answer[1], answer[2] = redis.call('SCARD', KEYS[2]), malformed
+if got < limit then
+  local nextIn
+  for lane = 1, lanes do
+    local first = redis.call('ZRANGE', KEYS[lane * 3 + 2], 0, 0, 'WITHSCORES')
+    if first[2] and (not nextIn or first[2] - now < nextIn) then nextIn = first[2] - now end
+  end
+  if again then nextIn = 0 end
+  if nextIn then answer[3] = string.format('%.0f', math.max(0, nextIn * 1000)) end
+elseif ARGV[7] == '1' then
+  for lane = 1, lanes do
+    if redis.call('LLEN', KEYS[lane * 3 + 1]) > 0 then
+      redis.call('ZADD', KEYS[1], 0, '0')
+      break
+    end
+  end
+end
+return answer`);
+
+/**
+ * Forgets jobs that are done.
+ *
+ * KEYS: `reserved` of each lane. ARGV: for each lane, how many members follow, these. Answers 1 for each that was held,
+ * else 0.
+ */
+export const COMPLETE: Script = script(`
+local answer, at = {}, 1
+for lane = 1, #KEYS do
+  for member = at + 1, at + ARGV[at] do
+    answer[#answer + 1] = redis.call('ZREM', KEYS[lane], ARGV[member])
+  end
+  at = at + 1 + ARGV[at]
+end
+return answer`);
+
+/**
+ * Renews reservations.
+ *
+ * KEYS: `reserved` of each lane. ARGV: now, then for each lane, how many members follow, these. Answers 1 for each that is
+ * held, else 0. The first command removes nothing; it lets the script write while Redis is out of memory.
+ */
+export const EXTEND: Script = script(`${NOW}
+redis.call('ZREM', KEYS[1], '')
+local now, answer, at = stamp(present(ARGV[1])), {}, 2
+for lane = 1, #KEYS do
+  for member = at + 1, at + ARGV[at] do
+    local held = redis.call('ZSCORE', KEYS[lane], ARGV[member])
+    if held then redis.call('ZADD', KEYS[lane], 'XX', now, ARGV[member]) end
+    answer[#answer + 1] = held and 1 or 0
+  end
+  at = at + 1 + ARGV[at]
+end
+return answer`);
+
+/**
+ * Gives jobs back to run again.
+ *
+ * KEYS: bell, then `jobs`, `delayed` and `reserved` of each lane.
+ * ARGV: now, then for each job: its lane (from 1), the member it is held under, the one it gets, and the delay in seconds,
+ * 0 for the end of the line, or '' for its head. Answers 1 for each that was held, else 0.
+ */
+export const RELEASE: Script = script(`${NOW}
+local answer, released = {}, false
+for at = 2, #ARGV, 4 do
+  local key, delay, held = ARGV[at] * 3, ARGV[at + 3], 0
+  if redis.call('ZREM', KEYS[key + 1], ARGV[at + 1]) == 1 then
+    held, released = 1, true
+    if delay == '' then
+      redis.call('LPUSH', KEYS[key - 1], ARGV[at + 2])
+    elseif delay == '0' then
+      redis.call('RPUSH', KEYS[key - 1], ARGV[at + 2])
+    else
+      redis.call('ZADD', KEYS[key], stamp(present(ARGV[1]) + delay), ARGV[at + 2])
+    end
+  end
+  answer[#answer + 1] = held
+end
+if released then redis.call('ZADD', KEYS[1], 0, '0') end
+return answer`);
+
+/**
+ * Counts. KEYS: `jobs`, `delayed` and `reserved` of each lane. ARGV: now, the lease in seconds. Answers for each lane: how
+ * many are in line, how many of the delayed are due and how many there are, how many of the reserved have expired and how
+ * many there are.
+ */
+export const COUNT: Script = script(`${NOW}
+local now, answer = present(ARGV[1]), {}
+for key = 1, #KEYS, 3 do
+  answer[#answer + 1] = redis.call('LLEN', KEYS[key])
+  answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 1], '-inf', stamp(now))
+  answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 1])
+  answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 2], '-inf', stamp(now - ARGV[2]))
+  answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 2])
+end
+return answer`);
+
+/**
+ * Moves a job to the failed ones, where these are in Redis.
+ *
+ * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last`, `failed:counts` and `failed:ids`. ARGV: its member,
+ * its record, its queue, its id. Answers 1, or 0 where it was not held.
+ */
+export const FAIL: Script = script(`
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+local id = string.format('%d', redis.call('INCR', KEYS[4]))
+redis.call('HSET', KEYS[2], id, ARGV[2])
+redis.call('ZADD', KEYS[3], id, id)
+redis.call('HINCRBY', KEYS[5], ARGV[3], 1)
+redis.call('HSET', KEYS[6], ARGV[4], id)
+return 1`);
+
+/**
+ * Takes failed jobs away, and puts them back in line where they have a member.
+ *
+ * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, `failed:ids`, then `jobs` of each job. ARGV: for each job:
+ * its number there, its queue, its lane's name or '', its member or '' to forget it, its id. Answers 1 for each that was there, else 0.
+ */
+export const UNFAIL: Script = script(`
+local answer, pushed = {}, false
+for job = 1, #ARGV / 5 do
+  local id, queue, lane, member, name = unpack(ARGV, job * 5 - 4, job * 5)
+  answer[job] = redis.call('HDEL', KEYS[3], id)
+  if answer[job] == 1 then
+    redis.call('ZREM', KEYS[4], id)
+    redis.call('HDEL', KEYS[6], name)
+    if redis.call('HINCRBY', KEYS[5], queue, -1) <= 0 then redis.call('HDEL', KEYS[5], queue) end
+    if member ~= '' then
+      redis.call('RPUSH', KEYS[6 + job], member)
+      if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
+      pushed = true
+    end
+  end
+end
+if pushed then redis.call('ZADD', KEYS[1], 0, '0') end
+return answer`);

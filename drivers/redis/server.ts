@@ -1,0 +1,96 @@
+/**
+ * What the driver looks at before it trusts a server, and a client that an app brings.
+ *
+ * @module
+ */
+import { QueueError } from "../../core/errors.ts";
+import { type Connect, isReply, type RedisConnection } from "./connection.ts";
+import { messageOf, within } from "./link.ts";
+
+/** The first release whose LPOP takes several. */
+const OLDEST = [6, 2];
+
+/**
+ * Refuses a server on which jobs would be lost.
+ *
+ * @throws {QueueError} `CONFIG`
+ */
+export async function checkServer(
+  connection: RedisConnection,
+  prefix: string,
+  log: { warn(line: string): void } | undefined,
+): Promise<void> {
+  let fields: string[];
+  try {
+    fields = await connection.sendCommand(["EVAL", INFO, "0"]) as string[];
+  } catch (error) {
+    if (!isReply(error) || !/^(ERR|NOPERM)/.test(error.message)) throw error;
+    log?.warn(
+      `queue: INFO is refused (${messageOf(error)}): ` +
+        "see to it yourself that maxmemory-policy is noeviction and Redis is 6.2 or newer",
+    );
+    return;
+  }
+  const [version, policy, maxmemory, cluster] = fields;
+  if (policy === "") return;
+  const [major, minor] = version.split(".").map(Number);
+  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
+    throw new QueueError("CONFIG", `Redis ${version}: expected ${OLDEST.join(".")} or newer`);
+  }
+  if (cluster === "1" && !/\{[^}]+\}/.test(prefix)) {
+    throw new QueueError(
+      "CONFIG",
+      `REDIS_PREFIX=${JSON.stringify(prefix)}: on Redis Cluster expected a hash tag, such as {app}:, ` +
+        "so that all keys of the queue are on one node",
+    );
+  }
+  if (policy === "noeviction") return;
+  const what = `maxmemory-policy is ${policy}, by which a full Redis throws `;
+  if (!policy.startsWith("allkeys-")) {
+    log?.warn(`queue: ${what}the ids away by which a repeated dispatch is known: set it to noeviction`);
+  } else if (maxmemory === "0") {
+    log?.warn(`queue: ${what}jobs away once it has a maxmemory: set it to noeviction`);
+  } else {
+    throw new QueueError("CONFIG", `${what}jobs away: expected noeviction`);
+  }
+}
+
+/** Read by the server, since a client that loses a CR cannot read INFO. */
+const INFO = `
+local info, answer = redis.call('INFO'), {}
+for index, name in ipairs({'redis_version', 'maxmemory_policy', 'maxmemory', 'cluster_enabled'}) do
+  answer[index] = string.match(info, name .. ':([^%c]*)') or ''
+end
+return answer`;
+
+/** What some clients read as the end of a reply, or not at all. */
+const HARD = "a\r\nb\rc\n$3\r\nfoo\r\n\0\u{1f600}";
+
+/**
+ * Tries a client on a connection of its own: whether text comes back as it was sent.
+ *
+ * @throws {Error} Where it cannot even send plain text: then nothing is known about it.
+ */
+export async function keepsCarriageReturns(connect: Connect, deadline: number): Promise<boolean> {
+  const connection = await within(deadline, connect(), "no connection");
+  const echo = (text: string) => {
+    const command = ["EVAL", "return ARGV[1]", "0", text];
+    return within(deadline, Promise.resolve(connection.sendCommand(command)), "no reply");
+  };
+  try {
+    if (await echo("plain") !== "plain") {
+      throw new Error("the client of `connect` does not answer with strings");
+    }
+    try {
+      return await echo(HARD) === HARD && await echo("plain") === "plain";
+    } catch {
+      return false;
+    }
+  } finally {
+    try {
+      await within(100, Promise.resolve(connection.close?.()), "not closed");
+    } catch {
+      // It may be beyond use by now.
+    }
+  }
+}

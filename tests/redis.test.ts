@@ -1,0 +1,712 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { DatabaseSync } from "node:sqlite";
+import { type Job, Queue, QueueError, type QueueOptions } from "@x/queue";
+import type { RedisConnection } from "../drivers/redis.ts";
+import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
+import { job, take } from "./conformance.ts";
+import { inFolder } from "./folder.ts";
+import { OriginalRedis } from "./original_redis.ts";
+import { endShared, freePort, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import { soon, until } from "./until.ts";
+
+after(endShared);
+
+const T = 1_800_000_000_000;
+const LEASE = 90_000;
+
+/** One test's part of the shared server. */
+interface Place {
+  readonly server: RedisServer;
+  readonly prefix: string;
+  /** What was logged. */
+  readonly lines: string[];
+  driver(options?: Partial<RedisOptions>): RedisDriver;
+}
+
+/** A test with a prefix of its own, or with a server of its own where it changes the server. */
+function onRedis(
+  sentence: string,
+  run: (place: Place) => Promise<void>,
+  { own, skip }: { own?: readonly string[]; skip?: string | false } = {},
+): void {
+  test(`Redis: ${sentence}`, { skip: noRedis || skip || false }, async () => {
+    const server = own === undefined ? await sharedServer() : await RedisServer.start(...own);
+    const prefix = newPrefix();
+    const lines: string[] = [];
+    const drivers: RedisDriver[] = [];
+    try {
+      await run({
+        server,
+        prefix,
+        lines,
+        driver(options = {}) {
+          const driver = new RedisDriver({
+            url: server.url,
+            prefix,
+            database: ":memory:",
+            log: { warn: (line) => void lines.push(line) },
+            ...options,
+          });
+          drivers.push(driver);
+          return driver;
+        },
+      });
+    } finally {
+      for (const driver of drivers) await driver.close();
+      if (own !== undefined) await server.stop();
+    }
+  });
+}
+
+function isRefusal(code: string, ...parts: string[]) {
+  return (error: unknown): boolean => {
+    assert.ok(error instanceof QueueError);
+    assert.equal(error.code, code, error.message);
+    for (const part of parts) assert.ok(error.message.includes(part), error.message);
+    return true;
+  };
+}
+
+// The original
+
+test("Redis: production needs a prefix", () => {
+  const make = (env: Record<string, string>) => () => new Queue({ jobs: {}, env });
+  assert.throws(
+    make({ QUEUE_CONNECTION: "redis", APP_ENV: "production" }),
+    isRefusal(
+      "CONFIG",
+      "REDIS_PREFIX is required with APP_ENV=production: apps sharing a Redis would run each other's jobs",
+    ),
+  );
+  make({ QUEUE_CONNECTION: "redis", APP_ENV: "production", REDIS_PREFIX: "app:" })();
+  make({ QUEUE_CONNECTION: "redis" })();
+  make({ APP_ENV: "production" })();
+});
+
+test("Redis: nothing connects, and no database is made, until the first call", async () => {
+  await inFolder(async (folder) => {
+    const database = join(folder, "app.sqlite");
+    const env = { QUEUE_CONNECTION: "redis", REDIS_URL: "redis://127.0.0.1:1" };
+    const queue = new Queue({ database, jobs: { a: () => {} }, env });
+    await queue.close();
+    const other = new Queue({ database, jobs: { a: () => {} }, env });
+    await assert.rejects(other.dispatch("a"), isRefusal("REDIS", "could not be reached", "ECONNREFUSED"));
+    await other.close();
+    assert.equal(existsSync(database), false);
+  });
+});
+
+for (
+  const url of ["http://127.0.0.1:6379", "127.0.0.1:6379", "redis://", "redis://u:secret@host/one", "//x"]
+) {
+  test(`Redis: the URL ${url} is refused without its password`, async () => {
+    const queue = new Queue({ jobs: { a: {} }, env: { QUEUE_CONNECTION: "redis", REDIS_URL: url } });
+    await assert.rejects(queue.dispatch("a"), (error) => {
+      assert.equal((error as Error).message.includes("secret"), false);
+      return isRefusal("CONFIG", "REDIS_URL")(error);
+    });
+    await queue.close();
+  });
+}
+
+onRedis("jobs go through Redis and fail into the database", async ({ server, prefix, lines }) => {
+  const db = new DatabaseSync(":memory:");
+  const queue = new Queue({
+    database: db,
+    jobs: { flaky: () => Promise.reject(new Error("nope")) },
+    env: { QUEUE_CONNECTION: "redis", REDIS_URL: server.url, REDIS_PREFIX: prefix },
+    log: { warn: (line) => void lines.push(line), error: (line) => void lines.push(line) },
+  });
+  const { id } = await queue.dispatch("flaky", "p");
+  assert.deepEqual(await server.client.lrange(`${prefix}queue:jobs`, 0, -1), [`0 ${id} flaky\np`]);
+  const now = Date.now();
+  assert.equal(await queue.workOnce(now), true, "attempt 1");
+  const delayed = `${prefix}queue:delayed`;
+  assert.deepEqual(await server.client.zrange(delayed, "0", "-1"), [`1 ${id} flaky\np`]);
+  const due = Number(await server.client.zscore(delayed, `1 ${id} flaky\np`));
+  assert.equal(Math.round(due * 1000), now + 10_000);
+  assert.equal(await server.client.exists(`${prefix}queue:reserved`), 0);
+  assert.equal(await queue.workOnce(now + 9_999), false, "10 s backoff");
+  assert.equal(await queue.workOnce(now + 10_000), true, "attempt 2");
+  assert.equal(await queue.workOnce(now + 69_999), false, "60 s backoff");
+  assert.equal(await queue.workOnce(now + 70_000), true, "attempt 3, the last");
+  assert.equal(await queue.workOnce(now + 700_000), false, "empty");
+  assert.deepEqual({ ...db.prepare("SELECT name, payload, error FROM failed_jobs").get() }, {
+    name: "flaky",
+    payload: "p",
+    error: "nope",
+  });
+  assert.deepEqual(
+    await server.client.keys(`${prefix}*`),
+    [`${prefix}queue:bell`],
+    "nothing is left but the bell",
+  );
+  await queue.close();
+});
+
+onRedis("retried jobs go back on the list, also those that the original failed", async (place) => {
+  const { server, prefix } = place;
+  const db = new DatabaseSync(":memory:");
+  const driver = place.driver({ database: db });
+  await driver.open();
+  db.exec("INSERT INTO failed_jobs (name, payload, error, failed_at) VALUES ('mail', 'p', 'x', 0)");
+  assert.deepEqual(await driver.retry({ after: null, limit: 9 }, null), [{ id: "1", name: "mail" }]);
+  assert.equal(db.prepare("SELECT count(*) AS n FROM failed_jobs").get()!.n, 0);
+  const [member] = await server.client.lrange(`${prefix}queue:jobs`, 0, -1);
+  assert.match(member, /^0 [0-9a-f-]{36} mail\np$/);
+});
+
+onRedis("a real Redis: now, later, and what a dead worker held", async (place) => {
+  const { server, prefix } = place;
+  const runs: [string, number][] = [];
+  const queue = new Queue({
+    database: ":memory:",
+    jobs: { record: (job: Job<string>) => void runs.push([job.payload, job.attempt]) },
+    env: { QUEUE_CONNECTION: "redis", REDIS_URL: server.url, REDIS_PREFIX: prefix },
+  });
+  await queue.dispatch("record", "now");
+  await queue.dispatchLater("record", "later", { seconds: 30 });
+  const now = Date.now();
+  assert.equal(await queue.workOnce(now), true);
+  assert.equal(await queue.workOnce(now), false, "the delayed one waits");
+  assert.equal(await queue.workOnce(now + 31_000), true);
+  await queue.dispatch("record", "abandoned");
+  assert.equal((await take(place.driver(), { now })).length, 1);
+  assert.equal(await queue.workOnce(now + 89_999), false, "still reserved");
+  assert.equal(await queue.workOnce(now + 90_000), true);
+  assert.deepEqual(runs, [["now", 1], ["later", 1], ["abandoned", 2]]);
+  await queue.close();
+});
+
+onRedis("the original takes our jobs, and we take its", async (place) => {
+  const ours = place.driver();
+  const theirs = new OriginalRedis(place.server.client, place.prefix);
+  const S = T / 1000;
+  await ours.push([job({ name: "mail", payload: "ours\r\n1" })], T);
+  await ours.push([job({ payload: "ours 2", delay: 1500 })], T);
+  const held = await theirs.reserve(S);
+  assert.deepEqual([held?.name, held?.payload, held?.attempt], ["mail", "ours\r\n1", 1]);
+  assert.equal(await theirs.reserve(S + 1), null, "not due yet");
+  assert.equal((await theirs.reserve(S + 2))?.payload, "ours 2");
+  await theirs.release(held!, S + 10);
+  const [again] = await take(ours, { now: T + 10_000 });
+  assert.deepEqual([again.name, again.payload, again.attempt], ["mail", "ours\r\n1", 2]);
+  assert.equal(await ours.complete(again), true);
+
+  await theirs.push("job", "theirs 1");
+  await theirs.push("job", "theirs 2", S + 20);
+  const [one] = await take(ours, { now: T + 11_000 });
+  assert.deepEqual([one.payload, one.attempt, one.queue, one.priority], ["theirs 1", 1, "default", 0]);
+  await ours.release(one, { delay: 0, counted: true }, T + 11_000);
+  const back = await theirs.reserve(S + 12);
+  assert.deepEqual([back?.payload, back?.attempt], ["theirs 1", 2]);
+  await theirs.remove(back!);
+  assert.equal((await take(ours, { now: T + 20_000 }))[0].payload, "theirs 2");
+});
+
+onRedis(
+  "a job whose lease ended goes from one program to the other, and the stale one changes nothing",
+  async (place) => {
+    const ours = place.driver();
+    const theirs = new OriginalRedis(place.server.client, place.prefix);
+    const S = T / 1000;
+    await ours.push([job({ payload: "p" })], T);
+    const dead = await theirs.reserve(S);
+    assert.deepEqual(await take(ours, { now: T + LEASE - 1 }), []);
+    const [held] = await take(ours, { now: T + LEASE });
+    assert.equal(held.attempt, 2);
+    await theirs.remove(dead!);
+    assert.deepEqual(await ours.extend([held], T + LEASE), [], "theirs was stale");
+    const third = await theirs.reserve(S + 2 * 90);
+    assert.equal(third?.attempt, 3);
+    assert.equal(await ours.complete(held), false, "ours is stale");
+    assert.deepEqual(await ours.extend([held], T + 2 * LEASE), [held]);
+  },
+);
+
+// Bounds
+
+onRedis(
+  "a reserve moves at most 100 due and 100 expired jobs of a lane, and asks to come again",
+  async (place) => {
+    const { server, prefix } = place;
+    const driver = place.driver();
+    await driver.push(Array.from({ length: 350 }, () => job({ delay: 1000 })), T);
+    const first = await driver.reserve({
+      queues: [{ queue: "default", limit: 1 }],
+      limit: 1,
+      prefetch: 0,
+      now: T + 5000,
+      retryAfter: LEASE,
+    });
+    assert.equal(first.jobs.length, 1);
+    assert.equal(await server.client.llen(`${prefix}queue:jobs`), 99);
+    assert.equal(await server.client.zcard(`${prefix}queue:delayed`), 250);
+    const second = await driver.reserve({
+      queues: [{ queue: "default", limit: 500 }],
+      limit: 500,
+      prefetch: 0,
+      now: T + 5000,
+      retryAfter: LEASE,
+    });
+    assert.equal(second.jobs.length, 199);
+    assert.equal(second.nextIn, 0, "more are due");
+    await take(driver, { limit: 500, now: T + 5000 });
+    await take(driver, { limit: 500, now: T + 5000 });
+    assert.equal(await server.client.zcard(`${prefix}queue:reserved`), 350);
+    assert.equal((await take(driver, { limit: 500, now: T + 5000 + LEASE })).length, 100);
+  },
+);
+
+onRedis("a worker gets through many jobs that are due at once", async ({ server, prefix }) => {
+  let runs = 0;
+  const queue = new Queue({
+    database: ":memory:",
+    connection: "redis",
+    redis: { url: server.url, prefix },
+    env: {},
+    jobs: { count: () => void runs++ },
+  });
+  await queue.dispatchMany(Array.from({ length: 2500 }, () => ["count", 0, { delay: 1 }]));
+  const stopping = new AbortController();
+  const working = queue.work({ concurrency: 20, signal: stopping.signal });
+  await until(() => runs === 2500, "all of them to run");
+  stopping.abort();
+  await working;
+  assert.equal(await queue.waiting(), 0);
+  await queue.close();
+});
+
+onRedis("what is no job of ours is set aside, with a line", async (place) => {
+  const { server, prefix, lines } = place;
+  const driver = place.driver();
+  const jobs = `${prefix}queue:jobs`;
+  const strange = [
+    "",
+    "no job",
+    "x id name\np",
+    "0x10 id name\np",
+    "1e3 id name\np",
+    "-1 id name\np",
+    "0 id\np",
+    "0 id name",
+    "0  name\np",
+    "9999999999 id name\np",
+  ];
+  for (const member of strange) await server.client.rpush(jobs, member);
+  for (const bytes of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82]]) {
+    await server.client.rpush(jobs, Buffer.concat([Buffer.from("0 id name\n"), Buffer.from(bytes)]));
+  }
+  await driver.push([job({ payload: "ü€😀 good" })], T);
+  assert.deepEqual((await take(driver, { limit: 3 })).map(({ payload }) => payload), ["ü€😀 good"]);
+  assert.equal(await server.client.llen(`${prefix}queue:malformed`), strange.length + 5);
+  assert.equal(await server.client.llen(jobs), 0);
+  assert.match(
+    lines.join("\n"),
+    /1[0-9] members were no jobs of ours: set aside in test \d+:queue:malformed/,
+  );
+});
+
+// The clock
+
+onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {
+  const real = Date.now;
+  const driver = place.driver();
+  await driver.push([job({ payload: "held" })], null);
+  assert.equal((await take(driver, { now: null })).length, 1);
+  await driver.push([job({ payload: "later", delay: 60_000 })], null);
+  try {
+    Date.now = () => real() + 3_600_000;
+    assert.deepEqual(await take(place.driver(), { now: null, limit: 9 }), []);
+  } finally {
+    Date.now = real;
+  }
+});
+
+// The bell
+
+onRedis("a push wakes exactly one of those who rest", async (place) => {
+  const woken: number[] = [];
+  const listeners = [0, 1, 2, 3].map((index) => {
+    const driver = place.driver();
+    const listener = driver.listen(() => woken.push(index) > 0);
+    listener.rest();
+    return listener;
+  });
+  const pusher = place.driver();
+  for (let pushes = 1; pushes <= 4; pushes++) {
+    await pusher.push([job()], null);
+    await until(() => woken.length === pushes, `wake-up ${pushes}`);
+  }
+  assert.deepEqual([...woken].sort(), [0, 1, 2, 3], "each once");
+  await pusher.push([job()], null);
+  assert.equal(woken.length, 4, "none rests");
+  listeners[2].rest();
+  await until(() => woken.length === 5, "one that rests later to hear of the push before");
+  assert.equal(woken[4], 2);
+  for (const listener of listeners) listener.close();
+});
+
+onRedis("one who does not look leaves the ring to another", async (place) => {
+  const heard: string[] = [];
+  const busy = place.driver().listen(() => {
+    heard.push("busy");
+    return false;
+  });
+  busy.rest();
+  const pusher = place.driver();
+  await pusher.push([job()], null);
+  await until(() => heard.length === 1, "the busy one to hear");
+  const idle = place.driver().listen(() => heard.push("idle") > 0);
+  idle.rest();
+  await until(() => heard.length === 2, "the idle one to hear");
+  assert.deepEqual(heard, ["busy", "idle"]);
+  busy.close();
+  idle.close();
+});
+
+onRedis("an idle worker sends at most two commands a second", async ({ server, prefix }) => {
+  const queue = new Queue({
+    database: ":memory:",
+    connection: "redis",
+    redis: { url: server.url, prefix },
+    env: {},
+    jobs: { a: () => {} },
+  });
+  const stopping = new AbortController();
+  const working = queue.work({ signal: stopping.signal });
+  const calls = async (name: string): Promise<number> => {
+    const info = await server.client.info("commandstats");
+    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
+  };
+  const blocked = async (count: number): Promise<void> => {
+    const end = await calls("bzpopmin") + count;
+    await until(async () => await calls("bzpopmin") >= end, "it to look at the bell");
+  };
+  await blocked(1);
+  const before = await calls("evalsha") + await calls("smembers") + await calls("exists");
+  await blocked(3);
+  // One look at the bell a second, and one look for jobs.
+  const others = await calls("evalsha") + await calls("smembers") + await calls("exists") - before;
+  assert.ok(others <= 4, `${others} other commands during three looks at the bell`);
+  stopping.abort();
+  await working;
+  await queue.close();
+}, { own: [] });
+
+// Dispatching once
+
+onRedis("a dispatch with an id is stored once", async ({ server, prefix }) => {
+  const options: QueueOptions = {
+    database: ":memory:",
+    connection: "redis",
+    redis: { url: server.url, prefix },
+    env: {},
+    jobs: { a: () => {} },
+  };
+  const queue = new Queue({ ...options, jobs: { a: () => {} } });
+  const first = await queue.dispatch("a", 1, { id: "order 7" });
+  assert.deepEqual(await queue.dispatch("a", 1, { id: "order 7" }), { id: first.id, duplicate: true });
+  const many = await queue.dispatchMany([["a", 1], ["a", 2, { id: "order 8" }], ["a", 1, { id: "order 7" }]]);
+  assert.deepEqual(many.map(({ duplicate }) => duplicate === true), [false, false, true]);
+  assert.equal(await queue.waiting(), 3);
+  const ttl = await server.client.ttl(`${prefix}queue:id:order 7`);
+  assert.ok(ttl > 86_000 && ttl <= 86_400, `the id is known for a day: ${ttl}`);
+  await queue.close();
+});
+
+// Servers and accounts
+
+onRedis("a unix socket, a database of its own, and IPv6", async (place) => {
+  const { server } = place;
+  const port = server.port;
+  for (
+    const url of [
+      server.socket,
+      `unix://${server.socket}`,
+      `redis://127.0.0.1:${port}/3`,
+      `redis://[::1]:${port}`,
+    ]
+  ) {
+    const driver = place.driver({ url });
+    await driver.push([job({ payload: url })], T);
+    assert.equal((await take(driver))[0].payload, url);
+  }
+}, { own: ["--bind", "127.0.0.1", "-::1"] });
+
+/** What a user of an ACL must be allowed, on keys that start with the prefix. */
+const NEEDED =
+  "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
+  "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +hset +hdel +hmget +hgetall +hincrby +incr";
+
+onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
+  const { server, lines } = place;
+  const rights = ["reset", "on", ">p@ss:w/rd %", "~app:*", "resetchannels", "-@all", ...NEEDED.split(" ")];
+  await server.client.call("ACL", "SETUSER", "queue", ...rights);
+  for (const failed of ["database", "redis"] as const) {
+    const url = `redis://queue:${encodeURIComponent("p@ss:w/rd %")}@127.0.0.1:${server.port}`;
+    const driver = place.driver({ url, prefix: "app:", failed });
+    const ids = await driver.push([job(), job({ delay: 5 }), job({ queue: "other", priority: 3 })], T);
+    await driver.pushOnce([{ ...job(), key: `key ${failed}` }], T);
+    const held = await take(driver, { limit: 9, now: T + 5, queues: await driver.queues() });
+    assert.equal(held.length, 4);
+    assert.deepEqual(await driver.extend(held, T + 6), []);
+    await driver.complete(held[0]);
+    await driver.release(held[1], { delay: 10, counted: true }, T);
+    await driver.release(held[2], { delay: null, counted: false }, T);
+    await driver.fail(held[3], { error: "x", stack: null, failedAt: T });
+    assert.notEqual((await driver.counts(T, LEASE)).length, 0);
+    assert.equal((await driver.failed({ after: null, limit: 9 })).length, 1);
+    assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
+    for (const one of await take(driver, { limit: 9, now: T + 10_000, queues: ["default", "other"] })) {
+      await driver.complete(one);
+      assert.equal(ids.includes(one.id) || one.id !== "", true);
+    }
+    const woken = Promise.withResolvers<void>();
+    const listener = driver.listen(() => {
+      woken.resolve();
+      return true;
+    });
+    listener.rest();
+    await driver.push([job()], null);
+    await soon(woken.promise, "the bell");
+    await driver.complete((await take(driver, { now: null }))[0]);
+  }
+  assert.match(lines[0], /INFO is refused \(.*maxmemory-policy is noeviction/);
+  const wrong = place.driver({ url: `redis://queue:wrong@127.0.0.1:${server.port}` });
+  await assert.rejects(wrong.push([job()], T), isRefusal("REDIS", "WRONGPASS"));
+}, { own: [] });
+
+const noOpenssl = spawnSync("openssl", ["version"]).error !== undefined && "no openssl on this machine";
+
+test("Redis: TLS, with a certificate that is checked", { skip: noRedis || noOpenssl }, async () => {
+  await inFolder(async (folder) => {
+    const made = spawnSync("openssl", [
+      ...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"],
+      ...["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+      ...["-keyout", join(folder, "key.pem"), "-out", join(folder, "cert.pem")],
+    ]);
+    assert.equal(made.status, 0, String(made.stderr));
+    const tlsPort = await freePort();
+    const server = await RedisServer.start(
+      ...["--tls-port", String(tlsPort), "--tls-auth-clients", "no"],
+      ...["--tls-cert-file", join(folder, "cert.pem"), "--tls-key-file", join(folder, "key.pem")],
+      ...["--tls-ca-cert-file", join(folder, "cert.pem")],
+    );
+    const url = `rediss://localhost:${tlsPort}`;
+    const trusting = new RedisDriver({
+      url,
+      database: ":memory:",
+      tls: { ca: readFileSync(join(folder, "cert.pem"), "utf8") },
+    });
+    const wary = new RedisDriver({ url, database: ":memory:" });
+    try {
+      await trusting.push([job({ payload: "a\r\nb" })], T);
+      assert.equal((await take(trusting))[0].payload, "a\r\nb");
+      await assert.rejects(wary.push([job()], T), isRefusal("REDIS", "could not be reached"));
+    } finally {
+      await trusting.close();
+      await wary.close();
+      await server.stop();
+    }
+  });
+});
+
+onRedis(
+  "an eviction policy that throws jobs away is refused, and one that may is warned of",
+  async (place) => {
+    const { server, lines } = place;
+    await server.client.config("SET", "maxmemory-policy", "allkeys-lru");
+    await place.driver().push([job()], T);
+    assert.match(lines.splice(0).join(), /maxmemory-policy is allkeys-lru.*once it has a maxmemory/);
+    await server.client.config("SET", "maxmemory-policy", "volatile-lru");
+    await place.driver().push([job()], T);
+    assert.match(lines.splice(0).join(), /maxmemory-policy is volatile-lru.*ids away/);
+    await server.client.config("SET", "maxmemory-policy", "allkeys-random", "maxmemory", "100mb");
+    await assert.rejects(
+      place.driver().push([job()], T),
+      isRefusal("CONFIG", "maxmemory-policy is allkeys-random", "expected noeviction"),
+    );
+  },
+  { own: [] },
+);
+
+onRedis("a cluster needs a hash tag in the prefix, and works with one", async (place) => {
+  const { server } = place;
+  await server.client.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+  await until(
+    async () => /cluster_state:ok/.test(String(await server.client.call("CLUSTER", "INFO"))),
+    "the cluster to be whole",
+  );
+  await assert.rejects(
+    place.driver({ prefix: "app:" }).push([job()], T),
+    isRefusal("CONFIG", 'REDIS_PREFIX="app:"', "hash tag", "{app}:"),
+  );
+  for (const failed of ["database", "redis"] as const) {
+    const driver = place.driver({ prefix: `{app ${failed}}:`, failed });
+    await driver.push([job(), job({ queue: "other", priority: 1 })], T);
+    await driver.pushOnce([{ ...job(), key: "k" }], T);
+    const held = await take(driver, { limit: 9, queues: ["other", "default"] });
+    assert.equal(held.length, 3);
+    await driver.complete(held[0]);
+    await driver.fail(held[1], { error: "x", stack: null, failedAt: T });
+    assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
+    const woken = Promise.withResolvers<void>();
+    const listener = driver.listen(() => {
+      woken.resolve();
+      return true;
+    });
+    listener.rest();
+    await driver.push([job()], null);
+    await soon(woken.promise, "the bell");
+  }
+}, { own: ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"] });
+
+// Clients that an app brings
+
+/** A small client of an app's own. `byLine` reads bulk strings up to the next CR LF, as some do. */
+async function client(port: number, byLine: boolean): Promise<RedisConnection> {
+  const socket: Socket = connect(port, "127.0.0.1");
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", () => resolve());
+    socket.once("error", reject);
+  });
+  const waiting: { resolve(reply: unknown): void; reject(error: unknown): void }[] = [];
+  let buffer = Buffer.alloc(0);
+  const INCOMPLETE = Symbol();
+  const read = (at: number): [reply: unknown, end: number] | typeof INCOMPLETE => {
+    const end = buffer.indexOf("\r\n", at);
+    if (end < 0) return INCOMPLETE;
+    const line = buffer.toString("utf8", at + 1, end);
+    const start = end + 2;
+    switch (String.fromCharCode(buffer[at])) {
+      case ":":
+        return [Number(line), start];
+      case "+":
+        return [line, start];
+      case "-":
+        return [new Error(line), start];
+      case "$": {
+        const length = Number(line);
+        if (length < 0) return [null, start];
+        if (byLine) {
+          const stop = buffer.indexOf("\r\n", start);
+          return stop < 0 ? INCOMPLETE : [buffer.toString("utf8", start, stop), stop + 2];
+        }
+        if (buffer.length < start + length + 2) return INCOMPLETE;
+        return [buffer.toString("utf8", start, start + length), start + length + 2];
+      }
+      case "*": {
+        const items: unknown[] = [];
+        let next = start;
+        for (let index = 0; index < Number(line); index++) {
+          const item = read(next);
+          if (item === INCOMPLETE) return INCOMPLETE;
+          items.push(item[0]);
+          next = item[1];
+        }
+        return [Number(line) < 0 ? null : items, next];
+      }
+      default:
+        return [new Error(`unexpected ${line}`), start];
+    }
+  };
+  socket.on("data", (chunk) => {
+    buffer = Buffer.concat([buffer, chunk]);
+    for (let found = read(0); buffer.length > 0 && found !== INCOMPLETE; found = read(0)) {
+      buffer = buffer.subarray(found[1]);
+      const call = waiting.shift();
+      if (found[0] instanceof Error) call?.reject(found[0]);
+      else call?.resolve(found[0]);
+      if (buffer.length === 0) break;
+    }
+  });
+  socket.on("close", () => {
+    for (const call of waiting.splice(0)) call.reject(new Error("the socket was closed"));
+  });
+  socket.on("error", () => {});
+  return {
+    sendCommand(command) {
+      const parts = command.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
+      socket.write(`*${command.length}\r\n${parts.join("")}`);
+      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+    },
+    close: () => void socket.destroy(),
+  };
+}
+
+onRedis("a client of the app's own does all of it", async (place) => {
+  const { server, prefix, lines } = place;
+  const runs: string[] = [];
+  const done = Promise.withResolvers<void>();
+  const queue = new Queue({
+    database: ":memory:",
+    connection: "redis",
+    redis: { prefix, connect: () => client(server.port, false) },
+    env: {},
+    jobs: {
+      a: (job: Job<string>) => {
+        runs.push(job.payload);
+        if (runs.length === 2) done.resolve();
+      },
+    },
+    log: { warn: (line) => void lines.push(line), error: (line) => void lines.push(line) },
+  });
+  const workers = queue.start(2);
+  await queue.dispatch("a", "with\r\nline breaks\r and 😀");
+  await queue.dispatch("a", "plain");
+  await soon(done.promise, "both to run");
+  await workers.stop();
+  await queue.close();
+  assert.deepEqual(runs.sort(), ["plain", "with\r\nline breaks\r and 😀"]);
+  assert.deepEqual(lines, []);
+});
+
+onRedis("a client that loses carriage returns is found out, and never gets one", async (place) => {
+  const { server, prefix, lines } = place;
+  const good = place.driver();
+  const poor = place.driver({ connect: () => client(server.port, true), deadline: 500 });
+  await assert.rejects(
+    poor.push([job({ name: "mail", payload: "a\r\nb" })], T),
+    isRefusal("PAYLOAD", '"mail" has a carriage return', "`connect`"),
+  );
+  assert.match(lines.join("\n"), /loses carriage returns/);
+  await assert.rejects(poor.pushOnce([{ ...job({ payload: "\r" }), key: "k" }], T), isRefusal("PAYLOAD"));
+  await good.push(["1\r", "2", "3\r\n", "4", "5"].map((payload) => job({ payload })), T);
+  await poor.push([job({ payload: "6\n" })], T);
+  const mine = await take(poor, { limit: 9 });
+  assert.deepEqual(mine.map(({ payload }) => payload), ["2", "4", "5", "6\n"]);
+  for (const held of mine) assert.equal(await poor.complete(held), true);
+  assert.deepEqual(await take(poor, { limit: 9 }), [], "the rest is left");
+  const others = await take(good, { limit: 9 });
+  assert.deepEqual(others.map(({ payload }) => payload), ["1\r", "3\r\n"]);
+  assert.equal(await server.client.exists(`${prefix}queue:malformed`), 0);
+});
+
+onRedis("a client that loses carriage returns is not starved by a line full of them", async (place) => {
+  const poor = place.driver({ connect: () => client(place.server.port, true), deadline: 500 });
+  await place.driver().push(Array.from({ length: 500 }, () => job({ payload: "\r" })), T);
+  await poor.push([job({ payload: "mine" })], T);
+  const got: string[] = [];
+  for (let round = 0; round < 50 && got.length === 0; round++) {
+    got.push(...(await take(poor, { limit: 20 })).map(({ payload }) => payload));
+  }
+  assert.deepEqual(got, ["mine"]);
+});
+
+onRedis("a client of the app's own that cannot connect is no client that loses returns", async (place) => {
+  let broken = true;
+  const driver = place.driver({
+    connect: () => broken ? Promise.reject(new Error("no route")) : client(place.server.port, false),
+  });
+  await assert.rejects(driver.push([job({ payload: "\r" })], T), isRefusal("REDIS", "no route"));
+  broken = false;
+  await driver.push([job({ payload: "\r" })], T);
+  assert.equal((await take(driver))[0].payload, "\r");
+});

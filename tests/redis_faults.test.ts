@@ -1,0 +1,420 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Job, Queue, QueueError } from "@x/queue";
+import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
+import { job, take } from "./conformance.ts";
+import { inFolder } from "./folder.ts";
+import { withPrograms } from "./process.ts";
+import { noRedis, RedisServer } from "./redis_server.ts";
+import { SilentProxy } from "./silent_proxy.ts";
+import { soon, until } from "./until.ts";
+
+/** The lease of these tests, and the deadline of a call, in milliseconds. */
+const LEASE = 1500;
+const DEADLINE = 400;
+
+/** A queue that is dispatched to and worked on while a fault happens. */
+class Load {
+  /** What was accepted, and what became of dispatches that were not. */
+  readonly accepted = new Set<string>();
+  readonly refused: QueueError[] = [];
+  /** How often each payload ran. */
+  readonly runs = new Map<string, number>();
+  readonly lines: string[] = [];
+  readonly queue: Queue;
+  #count = 0;
+  #dispatching: Promise<void> | null = null;
+  #stopping = new AbortController();
+  #working: Promise<void>;
+  #lost = 0;
+
+  constructor(url: string, options: Partial<RedisOptions> = {}) {
+    const log = {
+      warn: (line: string) => void this.lines.push(line),
+      error: (line: string) => void this.lines.push(line),
+    };
+    const driver = new RedisDriver({ url, database: ":memory:", deadline: DEADLINE, log, ...options });
+    this.queue = new Queue({
+      driver,
+      retryAfter: LEASE,
+      log,
+      env: {},
+      jobs: {
+        run: async (job: Job<string>) => {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          this.runs.set(job.payload, (this.runs.get(job.payload) ?? 0) + 1);
+        },
+      },
+    });
+    this.#working = this.queue.work({
+      signal: this.#stopping.signal,
+      concurrency: 10,
+      onEvent: ({ type }) => void (type === "lost" && this.#lost++),
+    });
+  }
+
+  /** Dispatches on and on, `width` at a time. */
+  begin(width = 3): void {
+    const stopped = new AbortController();
+    const one = async (): Promise<void> => {
+      while (!stopped.signal.aborted) {
+        const payload = `job ${this.#count++}`;
+        try {
+          await this.queue.dispatch("run", payload);
+          this.accepted.add(payload);
+        } catch (error) {
+          assert.ok(error instanceof QueueError && error.code === "REDIS", String(error));
+          assert.notEqual(error.cause, undefined);
+          this.refused.push(error);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+    };
+    this.#dispatching = Promise.all(Array.from({ length: width }, one)).then(() => {});
+    this.pause = async () => {
+      stopped.abort();
+      await this.#dispatching;
+    };
+  }
+
+  /** Dispatches no more. */
+  pause: () => Promise<void> = () => Promise.resolve();
+
+  /** Waits until `more` further dispatches were accepted. */
+  async acceptsMore(more = 20): Promise<void> {
+    const end = this.accepted.size + more;
+    await until(() => this.accepted.size >= end, `${more} more to be accepted (${this.lines.at(-1)})`);
+  }
+
+  /** Waits until all that was accepted ran, and ends. */
+  async end(): Promise<void> {
+    await this.pause();
+    try {
+      await until(
+        () => [...this.accepted].every((payload) => this.runs.has(payload)),
+        `all of ${this.accepted.size} accepted jobs to run (${this.runs.size} did; ${this.lines.at(-1)})`,
+      );
+      await until(async () => await this.queue.waiting() === 0, "the store to be empty");
+    } finally {
+      this.#stopping.abort();
+      await this.#working;
+      await this.queue.close();
+    }
+  }
+
+  /** How many ran more than once. */
+  get twice(): number {
+    return [...this.runs.values()].filter((runs) => runs > 1).length;
+  }
+}
+
+/** A test with a server of its own, of which it may do what it likes. */
+function withServer(
+  sentence: string,
+  run: (server: RedisServer) => Promise<void>,
+  ...options: readonly string[]
+): void {
+  test(`Redis: ${sentence}`, { skip: noRedis }, async () => {
+    const server = await RedisServer.start(...options);
+    try {
+      await run(server);
+    } finally {
+      await server.stop();
+    }
+  });
+}
+
+function isCut(error: unknown): boolean {
+  assert.ok(error instanceof QueueError && error.code === "REDIS", String(error));
+  assert.match(error.message, /the reply of Redis was lost, so the job may have been stored \(.*`id`/);
+  assert.notEqual(error.cause, undefined);
+  return true;
+}
+
+withServer("a worker that is killed loses no job", async (server) => {
+  await inFolder((folder) =>
+    withPrograms(async (start) => {
+      const redis = { url: server.url, prefix: "app:" };
+      const settings = { database: join(folder, "app.sqlite"), connection: "redis", redis, retryAfter: 1000 };
+      const queue = new Queue({ ...settings, env: {}, jobs: { record: {} } });
+      const jobs = Array.from({ length: 600 }, (_, index) => ["record", String(index)] as ["record", string]);
+      await queue.dispatchMany(jobs);
+      const ran = new Map<string, number>();
+      for (let round = 0; round < 2; round++) {
+        const worker = start("worker", { ...settings, concurrency: 5 });
+        await worker.says("ran", 30);
+        await worker.end("SIGKILL");
+        for (const [, payload, attempt] of worker.all("ran")) ran.set(payload as string, attempt as number);
+      }
+      const last = start("worker", { ...settings, concurrency: 20 });
+      await until(async () => await queue.waiting() === 0, "all jobs to be done");
+      assert.equal(await last.end(), 0);
+      const second = last.all("ran");
+      for (const [, payload, attempt] of second) ran.set(payload as string, attempt as number);
+      assert.equal(ran.size, 600);
+      assert.ok(
+        [...ran.values()].filter((attempt) => attempt > 1).length <= 10,
+        "only what was held runs again",
+      );
+      assert.deepEqual(await queue.failed(), []);
+      await queue.close();
+    })
+  );
+});
+
+for (const fsync of ["everysec", "always"]) {
+  withServer(
+    `it is killed and started again, with appendfsync ${fsync}`,
+    async (server) => {
+      const load = new Load(server.url);
+      load.begin();
+      await load.acceptsMore();
+      await server.signal("SIGKILL");
+      await until(
+        () => load.refused.some(({ message }) => /could not be reached/.test(message)),
+        "a refusal",
+      );
+      await server.start();
+      await load.acceptsMore();
+      await load.end();
+    },
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    fsync,
+  );
+}
+
+withServer("it stands still for longer than the deadline", async (server) => {
+  const load = new Load(server.url);
+  load.begin();
+  await load.acceptsMore();
+  await server.signal("SIGSTOP");
+  await until(() => load.refused.length >= 3, "dispatches to be refused");
+  await server.signal("SIGCONT");
+  await load.acceptsMore();
+  await load.end();
+});
+
+withServer("its scripts are flushed", async (server) => {
+  const load = new Load(server.url);
+  load.begin();
+  for (let round = 0; round < 5; round++) {
+    await load.acceptsMore(10);
+    await server.client.script("FLUSH");
+  }
+  await load.acceptsMore();
+  await load.end();
+  assert.deepEqual([load.refused.length, load.twice, load.lines], [0, 0, []]);
+});
+
+withServer("all its data is flushed: the worker goes on with what comes after", async (server) => {
+  const driver = new RedisDriver({ url: server.url, database: ":memory:" });
+  const ran: string[] = [];
+  const queue = new Queue({
+    driver,
+    env: {},
+    jobs: { run: { queue: "own", priority: 3, handle: (job: Job<string>) => void ran.push(job.payload) } },
+  });
+  const stopping = new AbortController();
+  const working = queue.work({ signal: stopping.signal });
+  await queue.dispatch("run", "1");
+  await until(() => ran.length === 1, "the first to run");
+  await server.client.flushall();
+  await queue.dispatch("run", "2");
+  await until(() => ran.length === 2, "the second to run");
+  stopping.abort();
+  await working;
+  assert.equal(await queue.waiting(), 0);
+  await queue.close();
+});
+
+withServer("its clients are killed", async (server) => {
+  const load = new Load(server.url);
+  load.begin();
+  for (let round = 0; round < 5; round++) {
+    await load.acceptsMore(10);
+    await server.client.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  }
+  await load.acceptsMore();
+  await load.end();
+});
+
+withServer("its clients are paused for longer than the deadline", async (server) => {
+  const load = new Load(server.url);
+  load.begin();
+  await load.acceptsMore();
+  await server.client.call("CLIENT", "PAUSE", String(2 * DEADLINE), "ALL");
+  await until(() => load.refused.length >= 1, "a dispatch to be refused");
+  await load.acceptsMore();
+  await load.end();
+});
+
+withServer("the connection is open and nothing comes through any more", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const load = new Load(proxy.url);
+  try {
+    load.begin();
+    await load.acceptsMore();
+    proxy.silent = true;
+    await until(() => load.refused.length >= 3, "dispatches to be refused");
+    proxy.silent = false;
+    await load.acceptsMore();
+    await load.end();
+  } finally {
+    await proxy.stop();
+  }
+});
+
+withServer(
+  "it is full: what is stored is worked off, and more is taken when there is room",
+  async (server) => {
+    const load = new Load(server.url);
+    await load.queue.dispatchMany(
+      Array.from({ length: 50 }, (_, index) => ["run", `delayed ${index}`, { delay: 50 }]),
+    );
+    load.begin();
+    await load.acceptsMore();
+    await server.client.config("SET", "maxmemory", "1mb");
+    await until(() => load.refused.length >= 5, "dispatches to be refused");
+    assert.match(load.refused.at(-1)!.message, /Redis refused: OOM/);
+    await load.pause();
+    await until(
+      () => [...load.accepted].every((payload) => load.runs.has(payload)) && load.runs.has("delayed 49"),
+      "all that was accepted to run while it is full",
+    );
+    await until(async () => await load.queue.waiting() === 0, "the store to be empty");
+    await server.client.config("SET", "maxmemory", "0");
+    load.begin();
+    await load.acceptsMore();
+    await load.end();
+    assert.equal(load.twice, 0);
+  },
+);
+
+withServer("it becomes a replica, and a primary again", async (server) => {
+  const load = new Load(server.url);
+  load.begin();
+  await load.acceptsMore();
+  await server.client.call("REPLICAOF", "127.0.0.1", "1");
+  await until(() => load.refused.some(({ message }) => /READONLY/.test(message)), "a refusal");
+  await server.client.call("REPLICAOF", "NO", "ONE");
+  await load.acceptsMore();
+  await load.end();
+});
+
+withServer("a dispatch whose reply was lost may be repeated with its id", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const load = new Load(proxy.url);
+  try {
+    // The server knows the script from here on: what is cut off next has run.
+    await load.queue.dispatch("run", "first", { id: "first" });
+    proxy.swallowing = true;
+    await assert.rejects(load.queue.dispatch("run", "once", { id: "k" }), isCut);
+    proxy.swallowing = false;
+    assert.equal((await load.queue.dispatch("run", "once", { id: "k" })).duplicate, true);
+    await until(() => load.runs.has("once"), "it to run");
+    await load.end();
+    assert.equal(load.runs.get("once"), 1);
+  } finally {
+    await proxy.stop();
+  }
+});
+
+withServer("a settlement whose reply was lost is made again, and holds", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });
+  const inRedis = new RedisDriver({
+    url: proxy.url,
+    database: ":memory:",
+    deadline: DEADLINE,
+    prefix: "r:",
+    failed: "redis",
+  });
+  const why = { error: "x", stack: null, failedAt: Date.now() };
+  try {
+    // The server knows the scripts from here on: what is cut off next has run.
+    await driver.push([job(), job()], null);
+    await inRedis.push([job()], null);
+    const [one, two] = await take(driver, { limit: 2, now: null });
+    await driver.complete(one);
+    await driver.release(two, { delay: 60_000, counted: true }, null);
+    await inRedis.fail((await take(inRedis, { now: null }))[0], why);
+    await inRedis.forget({ after: null, limit: 9 });
+    await driver.push([job(), job(), job()], null);
+    await inRedis.push([job(), job()], null);
+    const [done, released, failed] = await take(driver, { limit: 3, now: null });
+    const [alsoFailed, kept] = await take(inRedis, { limit: 2, now: null });
+    const act: (() => Promise<boolean>)[] = [
+      () => driver.complete(done),
+      () => driver.release(released, { delay: 60_000, counted: true }, null),
+      () => inRedis.fail(alsoFailed, why),
+    ];
+    for (const one of act) {
+      await Promise.all([driver.open(), inRedis.open()]);
+      proxy.swallowing = true;
+      await assert.rejects(one(), /the reply of Redis was lost/);
+      proxy.swallowing = false;
+    }
+    for (const one of act) assert.equal(await one(), true);
+    for (const one of act) assert.equal(await one(), false, "the second time it is settled");
+    assert.equal(await driver.fail(failed, why), true);
+    assert.equal((await inRedis.failed({ after: null, limit: 9 })).length, 1, "once");
+    // What was handed back cannot be told from the next reservation: it is not tried again.
+    proxy.swallowing = true;
+    await assert.rejects(inRedis.release(kept, { delay: null, counted: false }, null));
+    proxy.swallowing = false;
+    assert.equal(await inRedis.release(kept, { delay: null, counted: false }, null), false);
+    assert.equal((await take(inRedis, { now: null }))[0].attempt, 1);
+  } finally {
+    await driver.close();
+    await inRedis.close();
+    await proxy.stop();
+  }
+});
+
+withServer("a failure into the database survives each step that is cut", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });
+  const why = { error: "x", stack: null, failedAt: Date.now() };
+  try {
+    await driver.push([job()], null);
+    const [held] = await take(driver, { now: null });
+    proxy.cut();
+    proxy.swallowing = true;
+    await assert.rejects(driver.fail(held, why));
+    proxy.swallowing = false;
+    assert.equal(await driver.fail(held, why), true);
+    const [row, ...more] = await driver.failed({ after: null, limit: 9 });
+    assert.deepEqual([row.error, more], ["x", []]);
+    assert.deepEqual(await driver.counts(null, LEASE), [
+      { queue: "default", ready: 0, delayed: 0, reserved: 0, failed: 1, oldest: null },
+    ]);
+    // A stale worker's record is taken back, and the one of the worker that holds the job stays.
+    await driver.push([job()], null);
+    const [stale] = await take(driver, { now: null });
+    const [holder] = await take(driver, { now: Date.now() + 60_000, retryAfter: 1000 });
+    assert.equal(await driver.fail(holder, { ...why, error: "the holder's" }), true);
+    assert.equal(await driver.fail(stale, { ...why, error: "stale" }), false);
+    const errors = (await driver.failed({ after: null, limit: 9 })).map(({ error }) => error);
+    assert.deepEqual(errors, ["x", "the holder's"]);
+  } finally {
+    await driver.close();
+    await proxy.stop();
+  }
+});
+
+withServer("closing while it cannot be reached ends once the calls under way have", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });
+  await driver.push([job()], null);
+  const listener = driver.listen(() => true);
+  listener.rest();
+  proxy.silent = true;
+  const pushing = assert.rejects(driver.push([job()], null), isCut);
+  await soon(driver.close(), "the driver to close");
+  await pushing;
+  await proxy.stop();
+  await assert.rejects(driver.push([job()], null), (error) => (error as QueueError).code === "CLOSED");
+});

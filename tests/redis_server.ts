@@ -1,0 +1,143 @@
+/**
+ * Redis servers that a test starts, stops and starts again.
+ *
+ * @module
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { Redis } from "ioredis";
+import { until } from "./until.ts";
+
+/** Why tests with a server are skipped; `false` where there is one. */
+export const noRedis: string | false = find();
+
+function find(): string | false {
+  const found = spawnSync("redis-server", ["--version"]);
+  return found.error === undefined && found.status === 0 ? false : "no redis-server on this machine";
+}
+
+/** A server of a test's own, on a free port of the loopback. */
+export class RedisServer {
+  /** Its folder. */
+  readonly folder: string = mkdtempSync(join(tmpdir(), "queue-redis-"));
+  /** Its port. */
+  port = 0;
+  #child: ChildProcess | null = null;
+  #options: readonly string[] = [];
+  #clients: Redis[] = [];
+
+  /** Starts one. `options` as on its command line. */
+  static async start(...options: readonly string[]): Promise<RedisServer> {
+    const server = new RedisServer();
+    server.#options = options;
+    server.port = await freePort();
+    await server.start();
+    return server;
+  }
+
+  /** Its URL. */
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** The path of its unix socket. */
+  get socket(): string {
+    return join(this.folder, "redis.sock");
+  }
+
+  /** Its process id. */
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
+  /** Starts it, once more after `kill`. */
+  async start(): Promise<void> {
+    const child = this.#child = spawn("redis-server", [
+      ...["--port", String(this.port), "--bind", "127.0.0.1", "--save", "", "--dir", this.folder],
+      ...["--unixsocket", this.socket, "--loglevel", "warning"],
+      ...this.#options,
+    ], { stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    child.stdout!.on("data", (data) => output += data);
+    child.stderr!.on("data", (data) => output += data);
+    let over = false;
+    child.on("close", () => over = true);
+    await until(async () => {
+      if (over) throw new Error(`redis-server ended: ${output}`);
+      const probe = new Redis(this.socket, {
+        lazyConnect: true,
+        retryStrategy: null,
+        enableReadyCheck: false,
+      });
+      probe.on("error", () => {});
+      try {
+        await probe.connect();
+        const answer = await probe.ping().catch((error) => String(error));
+        return !answer.includes("LOADING");
+      } catch {
+        return false;
+      } finally {
+        probe.disconnect();
+      }
+    }, "redis-server to start");
+  }
+
+  /** A connection by its socket, to look around with. */
+  get client(): Redis {
+    if (this.#clients.length === 0) {
+      const client = new Redis(this.socket, { enableReadyCheck: false, retryStrategy: () => 20 });
+      client.on("error", () => {});
+      this.#clients.push(client);
+    }
+    return this.#clients[0];
+  }
+
+  /** Sends it a signal; at SIGKILL, waits for its end. */
+  async signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): Promise<void> {
+    const child = this.#child!;
+    const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    process.kill(child.pid!, signal);
+    if (signal === "SIGKILL") await ended;
+  }
+
+  /** Ends it and removes its folder. */
+  async stop(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.disconnect();
+    const child = this.#child!;
+    if (child.exitCode === null && child.signalCode === null) await this.signal("SIGKILL");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+let shared: Promise<RedisServer> | null = null;
+let prefixes = 0;
+
+/** A server that all tests of a file share, each with a prefix of its own. The file ends it with {@linkcode endShared}. */
+export function sharedServer(): Promise<RedisServer> {
+  shared ??= RedisServer.start();
+  return shared;
+}
+
+/** A prefix that no other test has. */
+export function newPrefix(): string {
+  return `test ${++prefixes}:`;
+}
+
+/** Ends the shared server, where one was started. */
+export async function endShared(): Promise<void> {
+  await (await shared)?.stop();
+  shared = null;
+}
