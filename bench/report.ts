@@ -55,7 +55,9 @@ export function report(results: Results): string {
   return [
     "# Benchmark results",
     "",
-    `${results.date}, \`deno task bench\`: the median of ${results.rounds} rounds; every measurement in a process of its own,`,
+    `${results.date}, \`deno task bench\`: ${
+      results.rounds === 1 ? "one round" : `the median of ${results.rounds} rounds`
+    }; every measurement in a process of its own,`,
     "one after the other, on one file system. bench/subjects says how each queue is driven.",
     "",
     ...results.machine.map((line) => `- ${line}`),
@@ -195,17 +197,9 @@ function goals(results: Results): string[] {
     least(`process, concurrency 100, ${runtime}`, at100, ratio(results, runtime, "process 100"));
     least(`dispatch bulk, ${runtime}`, 1.2, ratio(results, runtime, "bulk"));
   }
-  for (const { runtime, measure, state } of results.backlog) {
-    if (state === "none") continue;
-    const [rate, none] = [
-      backlogRate(results, runtime, measure, state),
-      backlogRate(results, runtime, measure, "none"),
-    ];
-    least(
-      `${measure} with ${count(results.rows)} ${state}, ${runtime}`,
-      0.5,
-      rate && none && rate / none,
-    );
+  for (const runtime of unique(results.backlog.map(({ runtime }) => runtime))) {
+    const [worst, where] = slowest(results, runtime);
+    least(`the slowest with ${count(results.rows)} rows, ${runtime}${where}`, 0.5, worst);
   }
   for (const { runtime, p50 } of results.wake) {
     most(
@@ -241,6 +235,18 @@ function goals(results: Results): string[] {
 function ratio(results: Results, runtime: RuntimeName, measure: string): number | null {
   const [rate, base] = [rateOf(results, OURS, runtime, measure), baseRate(results, runtime, measure)];
   return rate === null || base === null ? null : rate / base;
+}
+
+/** Of all measures with many rows, the one that falls the most, as a share of what it is without. */
+function slowest(results: Results, runtime: string): [share: number | null, where: string] {
+  let [worst, where]: [number | null, string] = [null, ""];
+  for (const { measure, state } of results.backlog.filter((sample) => sample.runtime === runtime)) {
+    const rate = backlogRate(results, runtime, measure, state);
+    const none = backlogRate(results, runtime, measure, "none");
+    if (state === "none" || rate === null || none === null || rate / none >= (worst ?? Infinity)) continue;
+    [worst, where] = [rate / none, ` (${measure}, ${state})`];
+  }
+  return [worst, where];
 }
 
 /** plainjob on the same runtime for Bun; elsewhere on whichever of its runtimes is better. */

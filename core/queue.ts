@@ -299,6 +299,11 @@ export class Queue<const J extends Jobs = Jobs> {
     options: Omit<WorkOptions, "signal" | "concurrency"> = {},
   ): Workers {
     const concurrency = wholeNumber("workers", workers, 1, 0, 10_000);
+    refuseUnknown(
+      options,
+      WORK_OPTIONS.filter((key) => key !== "signal" && key !== "concurrency"),
+      "options",
+    );
     if (concurrency === 0) {
       const warned = this.#warnOfWaiting();
       return { stop: () => warned };

@@ -323,7 +323,7 @@ export class SqliteDriver implements Driver {
       if (this.#file !== null && identityOf(this.#file.path) === "") {
         throw new QueueError("DB", `${this.#file.path} was deleted while it was open: restore it or restart`);
       }
-      makeFolder(path);
+      makeFolder(dirname(path));
       warnOfNetwork(path, this.#options.log);
     }
     const connection = await openFile(path);
@@ -717,18 +717,31 @@ function identityOf(path: string): string {
 }
 
 /** Where the folder is missing. In Deno, a permission for the file alone does not let us look: opening it tells then. */
-function makeFolder(path: string): void {
-  const folder = dirname(path);
+function makeFolder(folder: string): void {
   try {
     if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
   } catch {
     return;
   }
-  try {
-    // For a recursive one Deno wants to read the folder above, too.
-    mkdirSync(folder);
-  } catch {
-    mkdirSync(folder, { recursive: true });
+  makeMissing(folder);
+}
+
+/**
+ * A recursive mkdirSync never returns in Node where the file system refuses with ENOENT (/proc), and in Deno it asks
+ * for the folder above even where that exists.
+ */
+function makeMissing(folder: string): void {
+  const parent = dirname(folder);
+  for (const last of [false, true]) {
+    try {
+      return void mkdirSync(folder);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      // Another process was first.
+      if (code === "EEXIST") return;
+      if (last || code !== "ENOENT" || parent === folder) throw error;
+      makeMissing(parent);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ import {
 import { SqliteDriver } from "../drivers/sqlite.ts";
 import { Clock } from "./clock.ts";
 import { newFolder } from "./folder.ts";
+import { soon } from "./until.ts";
 
 /** A worker under test. */
 export interface Working {
@@ -111,7 +112,7 @@ export class Session {
   async end(): Promise<void> {
     this.clock.release();
     for (const worker of this.#workers) await worker.force().catch(() => {});
-    for (const queue of this.#queues) await queue.close();
+    for (const queue of this.#queues) await soon(queue.close(), "a queue to close", 5000);
     this.#folder?.remove();
   }
 }
@@ -120,15 +121,18 @@ export class Session {
 export function inSession(
   sentence: string,
   run: (session: Session) => Promise<void>,
-  { now, skip = false }: { now?: () => number; skip?: string | false } = {},
+  { now }: { now?: () => number } = {},
 ): void {
-  test(sentence, { skip }, async () => {
+  test(sentence, async () => {
     const session = new Session(now?.());
     try {
       await run(session);
-    } finally {
-      await session.end();
+    } catch (error) {
+      // The test's own error says more than one about its remains.
+      await session.end().catch(() => {});
+      throw error;
     }
+    await session.end();
   });
 }
 

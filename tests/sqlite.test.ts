@@ -45,6 +45,14 @@ conformance({
 
 const T = 1_800_000_000_000;
 
+test("a folder that cannot be made is an error", {
+  skip: !existsSync("/proc/self") && "no /proc, which answers ENOENT to a mkdir",
+}, async () => {
+  const driver = new SqliteDriver({ database: "/proc/queue/deep/queue.sqlite" });
+  await assert.rejects(driver.open(), { code: "DB", message: /\/proc\/queue\/deep\/queue.sqlite: / });
+  await driver.close();
+});
+
 test("the folder of the database is made", async () => {
   await inFolder(async (folder) => {
     const database = join(folder, "storage", "deep", "queue.sqlite");
