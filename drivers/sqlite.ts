@@ -263,7 +263,11 @@ export class SqliteDriver implements Driver {
       }), true);
   }
 
-  /** The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not. */
+  /**
+   * The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not.
+   *
+   * @internal
+   */
   get failures(): FailedJobs {
     return new FailedJobs((run) => this.#settle(run));
   }
