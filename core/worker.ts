@@ -152,7 +152,8 @@ export class Worker {
 
   /** The bell rang: whether this worker looks for jobs now. */
   #hear(): boolean {
-    if (this.#stopping || this.#free() === 0 || this.#pausedUntil > Date.now()) return false;
+    if (this.#stopping || this.#free() === 0 || this.#waiting.length > 0) return false;
+    if (this.#pausedUntil > Date.now()) return false;
     this.#pump();
     return true;
   }
