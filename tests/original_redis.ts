@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 
