@@ -28,6 +28,7 @@
  */
 export { Queue } from "./core/queue.ts";
 export type {
+  DatabaseConnection,
   DispatchArguments,
   DispatchEntry,
   FailedIds,

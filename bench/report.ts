@@ -7,12 +7,12 @@ import { CONCURRENCIES, CONTENDERS } from "./contenders.ts";
 import type { Bulk, Memory, Wake } from "./own.ts";
 import type { RuntimeName } from "./runtimes.ts";
 
-/** One figure of a contender in each round, in jobs per second. */
+/** One figure of a contender in each round, in jobs per second; `null` where a round failed. */
 export interface Sample {
   readonly contender: string;
   readonly runtime: RuntimeName;
   readonly measure: string;
-  readonly rates: number[];
+  readonly rates: (number | null)[];
 }
 
 /** One figure of ours with many rows in one state, in each round. */
@@ -20,7 +20,7 @@ export interface BacklogSample {
   readonly runtime: RuntimeName;
   readonly state: Bulk | "none";
   readonly measure: string;
-  readonly rates: number[];
+  readonly rates: (number | null)[];
 }
 
 /** All that was measured in one run. */
@@ -82,10 +82,10 @@ function compare(results: Results): string[] {
       runtime,
       contender.durability,
       ...MEASURES.map((measure) => {
-        const rate = rateOf(results, contender.name, runtime, measure);
+        const rate = median(ratesOf(results, contender.name, runtime, measure));
         if (rate === null) return "–";
-        const base = baseRate(results, runtime, measure);
-        return base === null ? short(rate) : `${short(rate)} (${times(rate / base)})`;
+        const factor = ratio(results, contender.name, runtime, measure);
+        return factor === null ? short(rate) : `${short(rate)} (${times(factor)})`;
       }),
     ])
   ).filter((row) => row.slice(3).some((cell) => cell !== "–"));
@@ -101,7 +101,7 @@ function compare(results: Results): string[] {
       ...CONCURRENCIES.map((concurrency) => `process, concurrency ${concurrency}`),
     ], rows),
     "",
-    `In brackets: times plainjob in the same run. Rows on Bun are held against plainjob on Bun, rows on Deno and Node`,
+    `In brackets: times plainjob, the median of the rounds. Rows on Bun are held against plainjob on Bun, rows on Deno and Node`,
     "against the better of plainjob's two runtimes, column by column. NORMAL survives a crash of the process, FULL a",
     "power cut too. plainjob takes one job at a time, so its concurrency is a number of workers. plainjob, liteque and",
     "sidequest on Node use better-sqlite3. liteque and sidequest have no bulk dispatch.",
@@ -113,10 +113,11 @@ function backlog(results: Results): string[] {
   const rows = keys.map((key) => {
     const [runtime, measure] = key.split("|");
     const cells = (["none", "waiting", "delayed", "reserved"] as const).map((state) => {
-      const rate = backlogRate(results, runtime, measure, state);
-      const none = backlogRate(results, runtime, measure, "none");
-      if (rate === null || none === null) return "–";
-      return state === "none" ? short(rate) : `${short(rate)} (${times(rate / none)})`;
+      const rates = backlogRates(results, runtime, measure, state);
+      const rate = median(rates);
+      if (rate === null) return "–";
+      const share = state === "none" ? null : paired(rates, backlogRates(results, runtime, measure, "none"));
+      return share === null ? short(rate) : `${short(rate)} (${times(share)})`;
     });
     return [measure, runtime, ...cells];
   });
@@ -192,10 +193,10 @@ function goals(results: Results): string[] {
     show: (seen: number) => string,
   ) => add(what, goal, seen, (seen ?? Infinity) <= limit, show);
   for (const [runtime, at100] of [["deno", 12], ["bun", 18]] as const) {
-    least(`process, concurrency 1, ${runtime}`, 1.5, ratio(results, runtime, "process 1"));
-    least(`process, concurrency 10, ${runtime}`, 6, ratio(results, runtime, "process 10"));
-    least(`process, concurrency 100, ${runtime}`, at100, ratio(results, runtime, "process 100"));
-    least(`dispatch bulk, ${runtime}`, 1.2, ratio(results, runtime, "bulk"));
+    least(`process, concurrency 1, ${runtime}`, 1.5, ratio(results, OURS, runtime, "process 1"));
+    least(`process, concurrency 10, ${runtime}`, 6, ratio(results, OURS, runtime, "process 10"));
+    least(`process, concurrency 100, ${runtime}`, at100, ratio(results, OURS, runtime, "process 100"));
+    least(`dispatch bulk, ${runtime}`, 1.2, ratio(results, OURS, runtime, "bulk"));
   }
   for (const runtime of unique(results.backlog.map(({ runtime }) => runtime))) {
     const [worst, where] = slowest(results, runtime);
@@ -232,50 +233,61 @@ function goals(results: Results): string[] {
   return ["## Goals", "", ...table(["", "goal", "seen", "met"], rows)];
 }
 
-function ratio(results: Results, runtime: RuntimeName, measure: string): number | null {
-  const [rate, base] = [rateOf(results, OURS, runtime, measure), baseRate(results, runtime, measure)];
-  return rate === null || base === null ? null : rate / base;
+/** Times plainjob: on the same runtime for Bun, elsewhere on whichever of its runtimes is the better one. */
+function ratio(results: Results, contender: string, runtime: RuntimeName, measure: string): number | null {
+  const bun = ratesOf(results, BASE, "bun", measure);
+  const node = ratesOf(results, BASE, "node", measure);
+  const base = runtime === "bun" || (median(bun) ?? 0) >= (median(node) ?? 0) ? bun : node;
+  return paired(ratesOf(results, contender, runtime, measure), base);
+}
+
+/** The median of what each round says: a busy neighbour changes from round to round. */
+function paired(rates: readonly (number | null)[], bases: readonly (number | null)[]): number | null {
+  return median(rates.map((rate, round) => {
+    const base = bases[round] ?? null;
+    return rate === null || base === null ? null : rate / base;
+  }));
 }
 
 /** Of all measures with many rows, the one that falls the most, as a share of what it is without. */
 function slowest(results: Results, runtime: string): [share: number | null, where: string] {
   let [worst, where]: [number | null, string] = [null, ""];
   for (const { measure, state } of results.backlog.filter((sample) => sample.runtime === runtime)) {
-    const rate = backlogRate(results, runtime, measure, state);
-    const none = backlogRate(results, runtime, measure, "none");
-    if (state === "none" || rate === null || none === null || rate / none >= (worst ?? Infinity)) continue;
-    [worst, where] = [rate / none, ` (${measure}, ${state})`];
+    if (state === "none") continue;
+    const share = paired(
+      backlogRates(results, runtime, measure, state),
+      backlogRates(results, runtime, measure, "none"),
+    );
+    if (share !== null && share < (worst ?? Infinity)) [worst, where] = [share, ` (${measure}, ${state})`];
   }
   return [worst, where];
 }
 
-/** plainjob on the same runtime for Bun; elsewhere on whichever of its runtimes is better. */
-function baseRate(results: Results, runtime: RuntimeName, measure: string): number | null {
-  const bun = rateOf(results, BASE, "bun", measure);
-  const node = rateOf(results, BASE, "node", measure);
-  if (runtime === "bun") return bun;
-  return bun === null && node === null ? null : Math.max(bun ?? 0, node ?? 0);
+function ratesOf(
+  results: Results,
+  contender: string,
+  runtime: RuntimeName,
+  measure: string,
+): readonly (number | null)[] {
+  return results.samples.find((sample) =>
+    sample.contender === contender && sample.runtime === runtime && sample.measure === measure
+  )?.rates ?? [];
 }
 
-function rateOf(results: Results, contender: string, runtime: RuntimeName, measure: string): number | null {
-  return median(
-    results.samples.find((sample) =>
-      sample.contender === contender && sample.runtime === runtime && sample.measure === measure
-    )?.rates,
-  );
+function backlogRates(
+  results: Results,
+  runtime: string,
+  measure: string,
+  state: string,
+): readonly (number | null)[] {
+  return results.backlog.find((sample) =>
+    sample.runtime === runtime && sample.measure === measure && sample.state === state
+  )?.rates ?? [];
 }
 
-function backlogRate(results: Results, runtime: string, measure: string, state: string): number | null {
-  return median(
-    results.backlog.find((sample) =>
-      sample.runtime === runtime && sample.measure === measure && sample.state === state
-    )?.rates,
-  );
-}
-
-function median(figures: readonly number[] = []): number | null {
-  if (figures.length === 0) return null;
-  const sorted = figures.toSorted((a, b) => a - b);
+function median(figures: readonly (number | null)[]): number | null {
+  const sorted = figures.filter((figure) => figure !== null).sort((a, b) => a - b);
+  if (sorted.length === 0) return null;
   return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Runtime } from "./runtimes.ts";
 
 /** How long a measurement may take, in milliseconds. */
-const DEADLINE = 600_000;
+const DEADLINE = 240_000;
 
 /** A running child. */
 export interface Child {

@@ -4,6 +4,7 @@ import { type Jobs, QueueError } from "../mod.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
 import { formatDuration } from "./duration.ts";
+import { oneLine } from "./one_line.ts";
 import { withQueue } from "./open_queue.ts";
 import { suggest } from "./suggest.ts";
 
@@ -38,7 +39,7 @@ export async function dispatch(
       id: options.id,
     });
     if (options.json) output.line(JSON.stringify({ id, name, ...(duplicate ? { duplicate } : {}) }));
-    else if (duplicate) output.line(`${options.id} was dispatched before, as ${id} ${name}`);
+    else if (duplicate) output.line(oneLine(`${options.id} was dispatched before, as ${id} ${name}`));
     else output.line(`dispatched ${id} ${name}${delay ? `, due in ${formatDuration(delay)}` : ""}`);
     return 0;
   });

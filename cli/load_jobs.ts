@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
+import process from "node:process";
 import { pathToFileURL } from "node:url";
 import type { Environment, Jobs } from "../mod.ts";
 import { CommandError } from "./command_error.ts";
@@ -17,8 +18,9 @@ export async function loadJobs(named: string | undefined, env: Environment): Pro
   const file = findJobs(named, env);
   let module: { default?: unknown };
   try {
-    module = await import(pathToFileURL(file).href);
+    module = await settled(import(pathToFileURL(file).href), file);
   } catch (error) {
+    if (error instanceof CommandError) throw error;
     const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new CommandError(2, `jobs module ${file}: failed to load: ${oneLine(why)}`);
   }
@@ -30,6 +32,16 @@ export async function loadJobs(named: string | undefined, env: Environment): Pro
     );
   }
   return module.default as Jobs;
+}
+
+/** The module, unless the process would end for want of anything to do while it still waits: silently, and with 0. */
+function settled<Module>(loading: Promise<Module>, file: string): Promise<Module> {
+  return new Promise((resolve, reject) => {
+    const idle = (): void =>
+      reject(new CommandError(2, `jobs module ${file}: a top-level await in it never ends`));
+    process.once("beforeExit", idle);
+    loading.finally(() => process.removeListener("beforeExit", idle)).then(resolve, reject);
+  });
 }
 
 function findJobs(named: string | undefined, env: Environment): string {
@@ -66,7 +78,11 @@ function faultOf(jobs: unknown): string | undefined {
     return `its default export is ${kindOf(jobs)}`;
   }
   const entries = Object.entries(jobs);
-  if (entries.length === 0) return "its default export has no jobs";
+  if (entries.length === 0) {
+    // A Map, say, or a promise that nobody awaited.
+    const kind = Object.prototype.toString.call(jobs).slice("[object ".length, -1);
+    return `its default export ${kind === "Object" ? "has no jobs" : `is a ${kind}`}`;
+  }
   const odd = entries.find(([, job]) =>
     typeof job !== "function" && (typeof job !== "object" || job === null)
   );

@@ -21,8 +21,14 @@ export async function withQueue(
   }
 }
 
+/** What a person knows the store by: the path of a file, or the URL of Redis without the password in it. */
+export function storeName(database: string | undefined, env: Environment): string {
+  if (env.QUEUE_CONNECTION !== "redis") return databasePath(database, env);
+  return (env.REDIS_URL || "redis://127.0.0.1:6379").replace(/\/\/.*@/, "//");
+}
+
 /** The path that `--database`, or else the environment, names. */
-export function databasePath(database: string | undefined, env: Environment): string {
+function databasePath(database: string | undefined, env: Environment): string {
   return database ?? (env.DB_DATABASE || DEFAULT_DATABASE);
 }
 

@@ -20,6 +20,12 @@ export function duration(least: 0 | 1): (text: string) => number {
   };
 }
 
+/** An option's value as the id of a failed job, which is a number in every store. */
+export function failedId(text: string): string {
+  if (/^\d+$/.test(text)) return text;
+  throw new InvalidArgumentError("Expected an id as queue:failed shows it, which is a number.");
+}
+
 /** An option's value that must not be empty, which a variable that the shell does not know would leave. */
 export function notEmpty(text: string): string {
   if (text.trim() === "") throw new InvalidArgumentError("Expected something.");

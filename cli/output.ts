@@ -70,12 +70,15 @@ class Stream {
 
   write(text: string): void {
     if (this.broken !== undefined) return;
-    try {
-      this.#last = new Promise((resolve) => this.#stream.write(text, () => resolve()));
-    } catch (error) {
-      // Deno throws what the others emit.
-      this.#break(error as WriteError);
-    }
+    this.#last = new Promise((resolve) => {
+      try {
+        this.#stream.write(text, () => resolve());
+      } catch (error) {
+        // Deno throws what the others emit.
+        this.#break(error as WriteError);
+        resolve();
+      }
+    });
   }
 
   /** Resolves when all that was written has left the process: `process.exit` would drop the rest. */

@@ -6,7 +6,8 @@ import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
 import { failed, type FailedOptions } from "./failed.ts";
-import { duration, notEmpty, wholeNumber } from "./option_values.ts";
+import { flat } from "./one_line.ts";
+import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
 import { moveFailed, type MoveOptions } from "./retry_forget.ts";
 import { status, type StatusOptions } from "./status.ts";
@@ -47,7 +48,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
     .configureOutput({
       writeOut: output.write,
       writeErr: output.writeError,
-      outputError: (text, write) => write(text.replace(/^error: /, "queue: ")),
+      outputError: (text, write) => write(text.replace(/^error: /, "queue: ").replace(/[^\n]+/g, flat)),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
@@ -74,11 +75,9 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
 
 /** As commander does by itself, but `work` is answered with `queue:work`, too. */
 function refuseCommand(program: Command, word: string): void {
-  const near = suggest(
-    word.includes(":") ? word : `queue:${word}`,
-    program.commands.map((one) => one.name()),
-  );
-  const hint = near === undefined ? "" : `\n(Did you mean ${near}?)`;
+  const own = (name: string): string => name.slice(name.lastIndexOf(":") + 1);
+  const near = suggest(own(word), program.commands.map((one) => own(one.name())));
+  const hint = near === undefined ? "" : `\n(Did you mean queue:${near}?)`;
   program.error(`error: unknown command '${word}'${hint}`, { code: "commander.unknownCommand" });
 }
 
@@ -93,7 +92,11 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
       "high,default: in strict order; high:3,low:1: by weight (default: every queue)",
       notEmpty,
     )
-    .option("-c, --concurrency <n>", "jobs at a time (default: QUEUE_WORKERS, or 1)", wholeNumber(1, 10_000))
+    .option(
+      "-c, --concurrency <n>",
+      "jobs at a time (default: QUEUE_WORKERS, or 1)",
+      wholeNumber(1, 10_000),
+    )
     .option("--prefetch <n>", "jobs to take ahead of free slots (default: 0)", wholeNumber(0, 1000))
     .option("--once", "run one job, if one is due, and stop")
     .option("--stop-when-empty", "stop when no job is due")
@@ -123,7 +126,7 @@ function addFailed(program: Command, act: Act): void {
     .summary("list failed jobs")
     .description("List failed jobs in the order of their ids, with the last error of each.")
     .option("--limit <n>", "how many at most", wholeNumber(1, 1000), 50)
-    .option("--after <id>", "only those after this id", notEmpty)
+    .option("--after <id>", "only those after this id", failedId)
     .option("--json", "print one JSON document, with payloads and stacks");
   addDatabase(command).action((options: FailedOptions) => act((context) => failed(options, context)));
 }

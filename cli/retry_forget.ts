@@ -1,5 +1,6 @@
 import { CommandError } from "./command_error.ts";
 import type { Context } from "./context.ts";
+import { oneLine } from "./one_line.ts";
 import { requireDatabase, withQueue } from "./open_queue.ts";
 
 /** The options of `queue:retry` and `queue:forget`. */
@@ -29,10 +30,12 @@ export async function moveFailed(
     if (options.json) {
       output.line(JSON.stringify({ [done]: moved, unknown }, null, 2));
     } else {
-      for (const { id, name } of moved) output.line(`${done} ${id} ${name}`);
+      for (const { id, name } of moved) output.line(oneLine(`${done} ${id} ${name}`));
       if (ids === "all" && moved.length === 0) output.line("no failed jobs");
     }
-    for (const id of unknown) output.problem(`queue: no failed job ${id}`);
+    for (const id of unknown) {
+      output.problem(`queue: no failed job ${/^\S+$/.test(id) ? id : JSON.stringify(id)}`);
+    }
     return unknown.length === 0 ? 0 : 1;
   });
 }

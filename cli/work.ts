@@ -1,9 +1,11 @@
-import { type Environment, type Jobs, type Log, QueueError, type WorkEvent } from "../mod.ts";
+import { type Environment, type Jobs, type Log, Queue, QueueError, type WorkEvent } from "../mod.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
-import { databasePath, withQueue } from "./open_queue.ts";
+import { flat, oneLine } from "./one_line.ts";
+import { storeName, withQueue } from "./open_queue.ts";
 import type { Output } from "./output.ts";
 import { onStopSignals } from "./stop_signals.ts";
+import { widthOf } from "./width.ts";
 import { eventJson, eventLine } from "./work_lines.ts";
 
 /** The options of `queue:work`. */
@@ -24,6 +26,7 @@ export interface WorkOptions {
 /** Runs jobs until a signal, or until the options say that it is enough. */
 export async function work(options: WorkOptions, context: Context): Promise<number> {
   const { env, output } = context;
+  await checkQueues(options.queue);
   const jobs = await jobsOf(context, options.jobs);
   const stop = new AbortController();
   const force = new AbortController();
@@ -39,24 +42,25 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
     stop.abort();
   }, () => force.abort());
   try {
-    const log = logTo(output, talks(options));
+    const log = logTo(output);
     return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
-      if (talks(options)) output.line(banner(options, context, jobs));
+      const concurrency = concurrencyOf(options, env);
+      if (talks(options)) output.line(banner(options, concurrency, context, jobs));
       await queue.work({
         signal: stop.signal,
         forceSignal: force.signal,
         queues: options.queue,
-        concurrency: options.once ? 1 : concurrencyOf(options, env),
+        concurrency,
         prefetch: options.prefetch,
         stopWhenEmpty: options.stopWhenEmpty || options.once,
         maxJobs: options.once ? 1 : options.maxJobs,
         maxTime: options.maxTime,
+        // They are told as events, unless nobody looks at those.
+        logFailures: !talks(options),
         onEvent: printer(options, context, jobs),
       });
       return status;
     });
-  } catch (error) {
-    throw withOptionName(error);
   } finally {
     unlisten();
   }
@@ -67,19 +71,42 @@ function talks(options: WorkOptions): boolean {
   return !options.quiet && !options.json;
 }
 
-/** The number of `QUEUE_WORKERS`, but one at least: whoever starts `queue:work` wants work done. */
+/** The number of `QUEUE_WORKERS`, which the queue has checked, but one at least: `queue:work` is to work. */
 function concurrencyOf(options: WorkOptions, env: Environment): number {
-  return options.concurrency ?? Math.max(1, Number(env.QUEUE_WORKERS) || 1);
+  return options.once ? 1 : options.concurrency ?? Math.max(1, Number(env.QUEUE_WORKERS) || 1);
 }
 
-function banner(options: WorkOptions, { env }: Context, jobs: Jobs): string {
+/**
+ * Refuses queues that cannot be worked, before anything is loaded, opened or printed: the library looks at them before
+ * it finds that it was told to stop.
+ */
+async function checkQueues(queues: string | undefined): Promise<void> {
+  if (queues === undefined) return;
+  const queue = new Queue({
+    jobs: {},
+    env: {},
+    database: ":memory:",
+    log: { warn: () => {}, error: () => {} },
+  });
+  try {
+    await queue.work({ queues, signal: AbortSignal.abort() });
+  } catch (error) {
+    if (!(error instanceof QueueError) || error.code !== "CONFIG") throw error;
+    // The library calls it `queues`; whoever typed it knows the option.
+    throw new CommandError(2, `--queue: ${error.message.slice("queue: ".length)}`);
+  } finally {
+    await queue.close();
+  }
+}
+
+function banner(options: WorkOptions, concurrency: number, { env }: Context, jobs: Jobs): string {
   const types = Object.keys(jobs).length;
   return [
     `working ${options.queue ?? "every queue"}`,
-    `concurrency ${options.once ? 1 : concurrencyOf(options, env)}`,
-    databasePath(options.database, env),
+    `concurrency ${concurrency}`,
+    storeName(options.database, env),
     `${types} job ${types === 1 ? "type" : "types"}`,
-  ].join(" · ");
+  ].map(oneLine).join(" · ");
 }
 
 function printer(
@@ -89,23 +116,12 @@ function printer(
 ): ((event: WorkEvent) => void) | undefined {
   if (options.json) return (event) => output.line(eventJson(event, new Date()));
   if (options.quiet) return undefined;
-  const width = Math.max(0, ...Object.keys(jobs).map((name) => name.length));
+  const width = Math.max(0, ...Object.keys(jobs).map((name) => widthOf(name)));
   return (event) => output.line(eventLine(event, new Date(), width, output.colour));
 }
 
-/** What the queue says of a failed attempt; `queue:work` prints that itself, unless it is told to be quiet. */
-const FAILED_ATTEMPT = /^queue: job .+ failed (\(attempt \d+\), retrying|after \d+ attempts): /;
-
 /** The queue's own lines, on standard error. */
-function logTo(output: Output, talks: boolean): Log {
-  const print = (line: string): void => {
-    if (!talks || !FAILED_ATTEMPT.test(line)) output.writeError(line + "\n");
-  };
+function logTo(output: Output): Log {
+  const print = (line: string): void => output.writeError(flat(line) + "\n");
   return { warn: print, error: print };
-}
-
-/** The library calls this setting `queues`; whoever typed it knows the option. */
-function withOptionName(error: unknown): unknown {
-  if (!(error instanceof QueueError) || !error.message.startsWith("queue: queues")) return error;
-  return new CommandError(2, error.message.replace("queue: queues", "--queue"));
 }

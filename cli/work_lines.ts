@@ -2,6 +2,7 @@ import type { WorkEvent } from "../mod.ts";
 import { formatDuration } from "./duration.ts";
 import { localTime } from "./local_time.ts";
 import { oneLine } from "./one_line.ts";
+import { padEnd, padStart } from "./width.ts";
 
 const COLOURS = { green: 32, yellow: 33, red: 31, dim: 2 };
 
@@ -12,10 +13,10 @@ export function eventLine(event: WorkEvent, now: Date, nameWidth: number, colour
   const duration = event.duration === undefined ? "" : formatDuration(event.duration);
   const columns = [
     colour ? painted(localTime(now), "dim") : localTime(now),
-    oneLine(job.name).padEnd(nameWidth),
-    job.id.padEnd(6),
-    `${job.attempt}/${job.tries}`.padEnd(5),
-    duration.padStart(8),
+    padEnd(oneLine(job.name), nameWidth),
+    padEnd(oneLine(job.id), 6),
+    padEnd(`${job.attempt}/${job.tries}`, 5),
+    padStart(duration, 8),
     colour ? painted(state, paint) : state,
   ];
   return columns.join("  ") + (event.error === undefined ? "" : `: ${oneLine(event.error)}`);

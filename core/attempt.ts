@@ -4,6 +4,7 @@
  * @module
  */
 import { backoffAfter } from "./backoff.ts";
+import { describe, stackOf } from "./describe.ts";
 import type { Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import type { Database, Job } from "./job.ts";
@@ -28,9 +29,8 @@ export type Outcome =
 /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
 const TIMEOUT_GRACE = 5000;
 
-/** A job while it runs. */
-export class Attempt implements Job {
-  readonly held: Reservation;
+/** The job as its handler sees it. */
+class RunningJob implements Job {
   readonly id: string;
   readonly name: string;
   readonly payload: string;
@@ -38,9 +38,43 @@ export class Attempt implements Job {
   readonly tries: number;
   readonly queue: string;
   readonly priority: number;
-  readonly db: Database;
-  readonly #type: JobType | undefined;
+  readonly #signal: () => AbortSignal;
+  readonly #database: () => unknown;
   #data: { value: unknown } | null = null;
+
+  constructor(held: Reservation, tries: number, signal: () => AbortSignal, database: () => unknown) {
+    this.id = held.id;
+    this.name = held.name;
+    this.payload = held.payload;
+    this.attempt = held.attempt;
+    this.tries = tries;
+    this.queue = held.queue;
+    this.priority = held.priority;
+    this.#signal = signal;
+    this.#database = database;
+  }
+
+  get data(): unknown {
+    this.#data ??= { value: decodePayload(this.payload) };
+    return this.#data.value;
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal();
+  }
+
+  get db(): Database {
+    return this.#database() as Database;
+  }
+}
+
+/** One attempt at a job. */
+export class Attempt {
+  /** The reservation. */
+  readonly held: Reservation;
+  /** What its handler sees. */
+  readonly job: Job;
+  readonly #type: JobType | undefined;
   /** Made when somebody asks for it: most handlers of short jobs never do. */
   #controller: AbortController | null = null;
   #abortReason: QueueError | null = null;
@@ -51,27 +85,20 @@ export class Attempt implements Job {
    * @param held The reservation.
    * @param type Its job type; `undefined` where the app has none of that name.
    * @param tries Attempts in total.
-   * @param db The app's database.
+   * @param database Opens the app's database for a handler that asks for it.
    */
-  constructor(held: Reservation, type: JobType | undefined, tries: number, db: unknown) {
+  constructor(held: Reservation, type: JobType | undefined, tries: number, database: () => unknown) {
     this.held = held;
-    this.id = held.id;
-    this.name = held.name;
-    this.payload = held.payload;
-    this.attempt = held.attempt;
-    this.tries = tries;
-    this.queue = held.queue;
-    this.priority = held.priority;
-    this.db = db as Database;
+    this.job = new RunningJob(held, tries, () => this.#signal(), database);
     this.#type = type;
   }
 
-  get data(): unknown {
-    this.#data ??= { value: decodePayload(this.payload) };
-    return this.#data.value;
+  /** Whether the handler will run: not where there is none, or where its tries were spent by workers that died. */
+  get runs(): boolean {
+    return Boolean(this.#type?.handle) && this.job.attempt <= this.job.tries;
   }
 
-  get signal(): AbortSignal {
+  #signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
       if (this.#abortReason !== null) this.#controller.abort(this.#abortReason);
@@ -83,20 +110,22 @@ export class Attempt implements Job {
   abort(reason: QueueError): void {
     if (this.#abortReason !== null) return;
     this.#abortReason = reason;
-    this.#controller?.abort(reason);
+    // What listens to the signal is the job's, and so are its errors.
+    tracedTo(this.job, () => this.#controller?.abort(reason));
   }
 
   /** Runs the handler and resolves with the outcome; the handler may still run where `overrun` is set. Never rejects. */
   async run(backoff: readonly number[]): Promise<Outcome> {
-    if (this.attempt > this.tries) {
-      // A worker died during each attempt so far.
-      return this.#failed(`reserved ${this.attempt - 1} times without finishing`, null, backoff);
+    const { attempt, tries, name } = this.job;
+    // A worker died during each attempt so far.
+    if (attempt > tries) {
+      return this.#failed(`reserved ${attempt - 1} times without finishing`, null, backoff);
     }
     const handle = this.#type?.handle;
-    if (!handle) return this.#failed(`no handler named ${JSON.stringify(this.name)}`, null, backoff);
+    if (!handle) return this.#failed(`no handler named ${JSON.stringify(name)}`, null, backoff);
     try {
       const timeout = this.#type!.timeout;
-      const result = tracedTo(this, () => handle(this));
+      const result = tracedTo(this.job, () => handle(this.job));
       if (timeout === null) await result;
       else await this.#within(timeout, result);
       return { verdict: "complete" };
@@ -108,9 +137,11 @@ export class Attempt implements Job {
   async #within(timeout: number, result: unknown): Promise<void> {
     const handler = Promise.resolve(result);
     const late = new QueueError("TIMEOUT", `the attempt timed out after ${seconds(timeout)}`);
+    let timedOut = false;
     let cancel = () => {};
     const graceOver = new Promise<void>((resolve) => {
       cancel = after(timeout, () => {
+        timedOut = true;
         this.abort(late);
         cancel = after(TIMEOUT_GRACE, () => {
           this.overrun = handler.then(() => {}, () => {});
@@ -122,20 +153,21 @@ export class Attempt implements Job {
       await Promise.race([handler, graceOver]);
     } catch (error) {
       // What the handler throws because of the abort is not the cause of the failure.
-      if (this.#abortReason !== late) throw error;
+      if (!timedOut) throw error;
     } finally {
       cancel();
     }
-    if (this.#abortReason === late) throw new Timeout(`timed out after ${seconds(timeout)}`);
+    if (timedOut) throw new Timeout(`timed out after ${seconds(timeout)}`);
   }
 
   #failed(problem: string, stack: string | null, backoff: readonly number[]): Outcome {
-    const last = this.attempt >= this.tries;
+    const { attempt, tries } = this.job;
+    const last = attempt >= tries;
     return {
       verdict: last ? "fail" : "release",
       problem,
       stack,
-      retryIn: last ? 0 : backoffAfter(this.attempt, backoff),
+      retryIn: last ? 0 : backoffAfter(attempt, backoff),
     };
   }
 }
@@ -143,41 +175,6 @@ export class Attempt implements Job {
 /** Why a timed-out attempt failed; its message alone says it. */
 class Timeout extends Error {
   override name = "Error";
-}
-
-/** Errors are kept for people: what is longer than this is cut. */
-const LONGEST_TEXT = 16_384;
-
-function describe(error: unknown): string {
-  return bounded(messageOf(error));
-}
-
-function messageOf(error: unknown): string {
-  try {
-    if (!(error instanceof Error)) {
-      return typeof error === "string" ? error : `threw ${JSON.stringify(error) ?? String(error)}`;
-    }
-    if (error.name === "Error" || error.name === "") return error.message || "Error";
-    return error.message === "" ? error.name : `${error.name}: ${error.message}`;
-  } catch {
-    return "threw something that cannot be shown";
-  }
-}
-
-/** The stack, and that of each cause. */
-function stackOf(error: unknown): string | null {
-  const parts: string[] = [];
-  let current = error;
-  for (let depth = 0; depth < 5 && current instanceof Error; depth++) {
-    parts.push(String(current.stack ?? current));
-    current = current.cause;
-  }
-  return parts.length === 0 ? null : bounded(parts.join("\ncaused by: "));
-}
-
-function bounded(text: string): string {
-  const clean = text.replaceAll("\0", "\uFFFD").toWellFormed();
-  return clean.length <= LONGEST_TEXT ? clean : `${clean.slice(0, LONGEST_TEXT).toWellFormed()}…`;
 }
 
 function seconds(milliseconds: number): string {

@@ -15,14 +15,14 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The settings that can be given as options; each one left out is read from the environment. */
 export interface SettingOptions {
   /** Which store: `QUEUE_CONNECTION`, by default `"database"`; or `"redis"`. */
-  connection?: string;
+  connection?: "database" | "redis";
   /** Where Redis is, with `connection: "redis"`: `REDIS_URL` and `REDIS_PREFIX`. */
   redis?: RedisSettings;
   /**
    * Where failed jobs are kept with `connection: "redis"`: `QUEUE_FAILED`, by default `"database"`, in `failed_jobs` of
    * the app's database; or `"redis"`.
    */
-  failed?: string;
+  failed?: "database" | "redis";
   /** Attempts in total: `QUEUE_TRIES`, by default 3. 0 counts as 1, as in the original. */
   tries?: number;
   /**
@@ -42,7 +42,7 @@ export interface SettingOptions {
    * What an accepted job survives: `QUEUE_SYNCHRONOUS`, by default `"normal"`, a crash of the process; `"full"`, a
    * power cut too, at one disk flush a transaction.
    */
-  synchronous?: string;
+  synchronous?: "normal" | "full";
 }
 
 /** Where Redis is. */
@@ -88,6 +88,9 @@ export interface Settings {
   readonly synchronous: "normal" | "full";
 }
 
+/** How many jobs one worker runs at a time, at most. */
+export const MOST_WORKERS = 10_000;
+
 /** Where jobs are stored unless `DB_DATABASE` says otherwise. */
 export const DEFAULT_DATABASE = "storage/database.sqlite";
 
@@ -110,7 +113,13 @@ export function readSettings(options: SettingOptions, env: Environment): Setting
     retryAfter: options.retryAfter === undefined
       ? wholeNumber("QUEUE_RETRY_AFTER", env.QUEUE_RETRY_AFTER, 90, 1) * 1000
       : atLeastOne(toMilliseconds(options.retryAfter, "retryAfter"), "retryAfter"),
-    workers: wholeNumber("QUEUE_WORKERS", options.workers ?? env.QUEUE_WORKERS, isProduction(env) ? 0 : 1, 0),
+    workers: wholeNumber(
+      "QUEUE_WORKERS",
+      options.workers ?? env.QUEUE_WORKERS,
+      isProduction(env) ? 0 : 1,
+      0,
+      MOST_WORKERS,
+    ),
     backoff: options.backoff === undefined ? DEFAULT_BACKOFF : toBackoff(options.backoff, "backoff"),
     timeout: options.timeout === undefined
       ? null
@@ -143,7 +152,7 @@ function readRedis(options: RedisSettings = {}, env: Environment, connection: st
 }
 
 /** Whether `APP_ENV` is `production`. */
-export function isProduction(env: Environment): boolean {
+function isProduction(env: Environment): boolean {
   return env.APP_ENV === "production";
 }
 

@@ -181,7 +181,7 @@ export interface Listener {
 export interface Driver {
   /** Connects and makes what is missing, once; any other method does so by itself. */
   open(): Promise<void>;
-  /** The app's database, for `job.db`; only after `open`. */
+  /** The app's database, for `job.db`; only after `open`. A driver may open it when it is first asked for. */
   readonly database: unknown;
   /** Stores jobs, all or none, and returns their ids in the same order once they are durable. */
   push(jobs: readonly NewJob[], now: Moment): Promise<string[]>;
@@ -207,6 +207,8 @@ export interface Driver {
   queues(): Promise<string[]>;
   /** How many jobs each queue has in each state; queues without any are left out. */
   counts(now: Moment, retryAfter: number): Promise<QueueCounts[]>;
+  /** How many jobs are ready, delayed or reserved, in all queues: cheap enough to be asked for often. */
+  waiting(): Promise<number>;
   /** Failed jobs in the order of their ids. */
   failed(selection: FailedSelection): Promise<FailedJob[]>;
   /** Puts failed jobs back with no attempts counted, each in one step, and returns those that were there. */

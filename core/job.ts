@@ -33,7 +33,10 @@ export interface Job<Data = unknown, Db = Database> {
   readonly name: string;
   /** The stored text: the string that was dispatched, or the JSON of anything else. */
   readonly payload: string;
-  /** The payload, parsed. A payload that is no JSON is its own text. */
+  /**
+   * The payload, parsed as JSON; what is no JSON is its own text. So a string that was dispatched comes as it is only in
+   * `payload`: `data` of `"007"` is 7. A date comes as text, as JSON has none.
+   */
   readonly data: Data;
   /** 1 on the first run, 2 on the first retry, and so on. */
   readonly attempt: number;
@@ -48,7 +51,7 @@ export interface Job<Data = unknown, Db = Database> {
    * once. The reason is a `QueueError` whose code says which.
    */
   readonly signal: AbortSignal;
-  /** The app's database: the connection that the queue was given, or the one that it opened. */
+  /** The app's database: the connection that the queue was given, or one that it opened for handlers. */
   readonly db: Db;
 }
 

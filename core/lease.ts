@@ -4,6 +4,7 @@
  * @module
  */
 import type { Attempt } from "./attempt.ts";
+import { describe } from "./describe.ts";
 import type { Driver, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import type { Log } from "./log.ts";
@@ -14,38 +15,55 @@ interface Held {
   readonly reservation: Reservation;
   /** The attempt that runs it; `null` while it waits for a slot. */
   attempt: Attempt | null;
-  /** When it was reserved or last renewed, in epoch milliseconds. */
-  renewedAt: number;
+  /** When it was reserved or last renewed. */
+  renewedAt: Instant;
 }
+
+/** By both clocks of a machine: one may be set, the other stands still while the machine is suspended. */
+export interface Instant {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+/** The present. */
+export function instant(): Instant {
+  return { wall: Date.now(), monotonic: performance.now() };
+}
+
+/** The longest time between renewals, so that workers of one store with different lease times do not rob each other. */
+const LONGEST_INTERVAL = 10_000;
 
 /** Keeps the leases of one worker. */
 export class LeaseKeeper {
   readonly #driver: Driver;
   readonly #retryAfter: number;
-  readonly #now: () => number;
+  readonly #interval: number;
   readonly #moment: () => Moment;
   readonly #log: Log;
   readonly #held = new Map<Reservation, Held>();
   #cancel: (() => void) | null = null;
+  /** When the timer fires, by the monotonic clock. */
+  #firesAt = Infinity;
   #closed = false;
 
   /**
    * @param retryAfter How long a lease lasts, in milliseconds.
-   * @param now The worker's clock, by which it measures how long ago something was.
    * @param moment What it tells the driver that the time is.
    */
-  constructor(driver: Driver, retryAfter: number, now: () => number, moment: () => Moment, log: Log) {
+  constructor(driver: Driver, retryAfter: number, moment: () => Moment, log: Log) {
     this.#driver = driver;
     this.#retryAfter = retryAfter;
-    this.#now = now;
+    this.#interval = Math.min(retryAfter / 3, LONGEST_INTERVAL);
     this.#moment = moment;
     this.#log = log;
   }
 
-  /** Takes charge of a reservation. */
-  hold(reservation: Reservation, reservedAt: number): void {
-    this.#held.set(reservation, { reservation, attempt: null, renewedAt: reservedAt });
-    this.#arm(this.#retryAfter / 3);
+  /** Takes charge of reservations that were asked for at `since`. */
+  hold(reservations: readonly Reservation[], since: Instant): void {
+    for (const reservation of reservations) {
+      this.#held.set(reservation, { reservation, attempt: null, renewedAt: since });
+    }
+    if (reservations.length > 0) this.#arm(this.#interval);
   }
 
   /** Says which attempt to abort when it is lost. */
@@ -60,10 +78,22 @@ export class LeaseKeeper {
     if (held !== undefined) held.attempt = null;
   }
 
-  /** Whether it is held, as far as known without asking the store: its lease has not run out by the clock. */
+  /** Whether it is held, as far as known without asking the store: its lease has not run out by either clock. */
   holds(reservation: Reservation): boolean {
     const held = this.#held.get(reservation);
-    return held !== undefined && this.#now() - held.renewedAt < this.#retryAfter;
+    return held !== undefined && age(held, instant()) < this.#retryAfter;
+  }
+
+  /**
+   * Renews at once what is overdue, as after the machine was suspended. To be called before a reservation, which would
+   * take back what has expired, this worker's own jobs too.
+   */
+  catchUp(): void {
+    if (this.#held.size === 0) return;
+    const now = instant();
+    for (const held of this.#held.values()) {
+      if (age(held, now) >= this.#retryAfter / 2) return void this.#renew();
+    }
   }
 
   /** Lets go: settled, or handed back. */
@@ -78,15 +108,22 @@ export class LeaseKeeper {
   }
 
   #arm(delay: number): void {
-    if (!this.#closed) this.#cancel ??= after(delay, () => this.#renew());
+    const firesAt = performance.now() + delay;
+    if (this.#closed || this.#firesAt <= firesAt) return;
+    this.#cancel?.();
+    this.#firesAt = firesAt;
+    this.#cancel = after(delay, () => {
+      this.#cancel = null;
+      this.#firesAt = Infinity;
+      this.#renew();
+    });
   }
 
   async #renew(): Promise<void> {
-    this.#cancel = null;
-    const now = this.#now();
+    const now = instant();
     // What was reserved a moment ago is mostly done by the next time; at the latest, it is renewed at half its lease.
-    const due = [...this.#held.values()].filter((held) => now - held.renewedAt >= this.#retryAfter / 6);
-    let next = this.#retryAfter / 3;
+    const due = [...this.#held.values()].filter((held) => age(held, now) >= this.#interval / 2);
+    let next = this.#interval;
     if (due.length > 0) {
       try {
         const lost = await this.#driver.extend(due.map((held) => held.reservation), this.#moment());
@@ -94,7 +131,7 @@ export class LeaseKeeper {
         for (const reservation of lost) this.#lose(reservation);
       } catch (error) {
         next = Math.min(this.#retryAfter / 10, 1000);
-        this.#log.error(`${(error as Error).message} (while renewing ${due.length} leases)`);
+        this.#log.error(`${describe(error)} (while renewing ${due.length} leases)`);
       }
     }
     if (this.#held.size > 0) this.#arm(next);
@@ -108,11 +145,13 @@ export class LeaseKeeper {
     held.attempt?.abort(
       new QueueError(
         "LEASE_LOST",
-        `job ${reservation.name} (id ${reservation.id}) was not renewed within its lease of ${
-          this.#retryAfter / 1000
-        } s: ` +
+        `the lease of job ${reservation.name} (id ${reservation.id}) was lost, as it was not renewed in time: ` +
           "another worker may run it now, and this attempt's outcome will not be stored",
       ),
     );
   }
+}
+
+function age(held: Held, now: Instant): number {
+  return Math.max(now.wall - held.renewedAt.wall, now.monotonic - held.renewedAt.monotonic);
 }

@@ -47,6 +47,13 @@ function checkText(name: string, text: string): string {
 
 function toJson(name: string, payload: unknown): string {
   if (payload === undefined) return "null";
+  // JSON would make both an empty object.
+  if (payload instanceof Map || payload instanceof Set) {
+    throw refuse(
+      name,
+      `is a ${payload.constructor.name}: expected what JSON can hold, such as its entries in an array`,
+    );
+  }
   let json: string | undefined;
   try {
     json = JSON.stringify(payload);

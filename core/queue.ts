@@ -7,6 +7,7 @@ import { setImmediate } from "node:timers";
 import {
   atLeastOne,
   type Environment,
+  MOST_WORKERS,
   processEnvironment,
   readSettings,
   refuseUnknown,
@@ -14,16 +15,27 @@ import {
   type Settings,
   wholeNumber,
 } from "./config.ts";
+import { describe } from "./describe.ts";
 import type { Driver, FailedJob, FailedSelection, KeyedJob, Moved, NewJob, QueueCounts } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import type { DataOf, Dispatched, DispatchOptions, Jobs } from "./job.ts";
-import { consoleLog, type Log } from "./log.ts";
+import { type Log, safeLog } from "./log.ts";
 import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
-import { runOnce, Worker, type WorkerParts, type WorkEvent } from "./worker.ts";
+import { runOnce, Worker, type WorkerOptions, type WorkerParts, type WorkEvent } from "./worker.ts";
+
+/** An open SQLite connection of the app's, by its shape. */
+export interface DatabaseConnection {
+  /** Compiles one statement. */
+  prepare(sql: string): unknown;
+  /** Runs SQL text. */
+  exec(sql: string): unknown;
+  /** Closes it: the app's to call. */
+  close(): unknown;
+}
 
 /** What a {@linkcode Queue} is made of. All but `jobs` may be left out: the environment and the defaults fill in. */
 export interface QueueOptions<J extends Jobs = Jobs> extends SettingOptions {
@@ -34,7 +46,7 @@ export interface QueueOptions<J extends Jobs = Jobs> extends SettingOptions {
    * `node:sqlite`, `bun:sqlite`, `better-sqlite3` or `@db/sqlite`, which stays the app's to close. Default:
    * `DB_DATABASE`, or `storage/database.sqlite`.
    */
-  database?: unknown;
+  database?: string | DatabaseConnection;
   /** A driver of your own, instead of the one that the settings choose. The queue closes it. */
   driver?: Driver;
   /** Where the queue's own lines go. Default: standard error, by `console`. */
@@ -64,8 +76,10 @@ export interface WorkOptions {
   maxJobs?: number;
   /** Stops after this time. Default: no limit. */
   maxTime?: Duration;
+  /** Whether failed attempts get a line in the log, as in the original; not, where `onEvent` shows them. Default: `true`. */
+  logFailures?: boolean;
   /** Hears of every job that starts and ends here. */
-  onEvent?: (event: WorkEvent) => void;
+  onEvent?: (event: WorkEvent) => unknown;
 }
 
 /** Workers that {@linkcode Queue.start} started. */
@@ -128,7 +142,8 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #options: QueueOptions<J>;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
-  readonly #workers = new Map<Worker, Promise<void>>();
+  /** What `close` waits for: workers, which it stops, and single runs. */
+  readonly #working = new Set<{ stop(): void; ended: Promise<unknown> }>();
   #closed = false;
 
   /**
@@ -145,8 +160,8 @@ export class Queue<const J extends Jobs = Jobs> {
     this.#options = options;
     this.#settings = readSettings(options, options.env ?? processEnvironment());
     this.#types = readJobs(options.jobs, this.#settings);
-    this.#log = options.log ?? consoleLog;
-    if (options.driver !== undefined) this.#driver = options.driver;
+    this.#log = safeLog(options.log);
+    if (options.driver !== undefined) this.#driver = checkDriver(options);
   }
 
   /**
@@ -243,9 +258,12 @@ export class Queue<const J extends Jobs = Jobs> {
     if (at !== null && !Number.isFinite(at)) {
       throw new QueueError("CONFIG", `now=${now}: expected epoch milliseconds or a date`);
     }
-    const parts = await this.#parts();
-    await parts.driver.open();
-    return runOnce(parts, new Shares(undefined, this.#ownQueues()), at);
+    const run = async (): Promise<boolean> => {
+      const parts = await this.#parts();
+      await parts.driver.open();
+      return runOnce(parts, new Shares(undefined, this.#ownQueues()), at);
+    };
+    return await this.#track(run(), () => {});
   }
 
   /**
@@ -255,35 +273,65 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} `CONFIG` for options that cannot work, `DB` when the store cannot be opened.
    */
   async work(options: WorkOptions = {}): Promise<void> {
-    const run = this.#worker(options);
-    await (await this.#load()).open();
-    await run();
+    await this.#run(this.#checkWork(options), true);
   }
 
-  /** Checks the options now, and returns what works by them. */
-  #worker(options: WorkOptions): () => Promise<void> {
+  #checkWork(options: WorkOptions): WorkerOptions {
     refuseUnknown(options, WORK_OPTIONS, "options");
-    const { signal, forceSignal, onEvent } = options;
-    const shares = new Shares(options.queues, this.#ownQueues());
-    const checked = {
-      concurrency: wholeNumber("concurrency", options.concurrency, 1, 1, 10_000),
+    const { signal, forceSignal, onEvent, stopWhenEmpty, logFailures } = options;
+    expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
+    expect("forceSignal", forceSignal, forceSignal === undefined || isSignal(forceSignal), "an AbortSignal");
+    expect("onEvent", onEvent, onEvent === undefined || typeof onEvent === "function", "a function");
+    expect(
+      "stopWhenEmpty",
+      stopWhenEmpty,
+      ["boolean", "undefined"].includes(typeof stopWhenEmpty),
+      "true or false",
+    );
+    expect(
+      "logFailures",
+      logFailures,
+      ["boolean", "undefined"].includes(typeof logFailures),
+      "true or false",
+    );
+    return {
+      shares: new Shares(options.queues, this.#ownQueues()),
+      concurrency: wholeNumber("concurrency", options.concurrency, 1, 1, MOST_WORKERS),
       prefetch: wholeNumber("prefetch", options.prefetch, 0, 0, 1000),
       maxJobs: wholeNumber("maxJobs", options.maxJobs, Infinity, 1),
       maxTime: options.maxTime === undefined
         ? null
         : atLeastOne(toMilliseconds(options.maxTime, "maxTime"), "maxTime"),
-      stopWhenEmpty: options.stopWhenEmpty ?? false,
+      stopWhenEmpty: stopWhenEmpty ?? false,
+      logFailures: logFailures ?? true,
+      signal,
+      forceSignal,
+      onEvent,
     };
-    return async () => {
-      const worker = new Worker(await this.#parts(), { ...checked, shares, signal, forceSignal, onEvent });
-      const running = worker.run();
-      this.#workers.set(worker, running);
-      try {
-        await running;
-      } finally {
-        this.#workers.delete(worker);
-      }
+  }
+
+  #run(options: WorkerOptions, openFirst: boolean): Promise<void> {
+    let worker: Worker | null = null;
+    let stopped = false;
+    const run = async (): Promise<void> => {
+      const parts = await this.#parts();
+      if (openFirst) await parts.driver.open();
+      if (stopped) return;
+      worker = new Worker(parts, options);
+      await worker.run();
     };
+    return this.#track(run(), () => {
+      stopped = true;
+      worker?.stop();
+    });
+  }
+
+  #track<Result>(ended: Promise<Result>, stop: () => void): Promise<Result> {
+    const entry = { stop, ended };
+    this.#working.add(entry);
+    const forget = (): void => void this.#working.delete(entry);
+    ended.then(forget, forget);
+    return ended;
   }
 
   /**
@@ -298,19 +346,23 @@ export class Queue<const J extends Jobs = Jobs> {
     workers: number = this.#settings.workers,
     options: Omit<WorkOptions, "signal" | "concurrency"> = {},
   ): Workers {
-    const concurrency = wholeNumber("workers", workers, 1, 0, 10_000);
+    const concurrency = wholeNumber("workers", workers, 1, 0, MOST_WORKERS);
     refuseUnknown(
       options,
       WORK_OPTIONS.filter((key) => key !== "signal" && key !== "concurrency"),
       "options",
     );
+    const stopping = new AbortController();
+    const checked = this.#checkWork({
+      ...options,
+      concurrency: Math.max(1, concurrency),
+      signal: stopping.signal,
+    });
     if (concurrency === 0) {
       const warned = this.#warnOfWaiting();
       return { stop: () => warned };
     }
-    const stopping = new AbortController();
-    const run = this.#worker({ ...options, concurrency, signal: stopping.signal });
-    const ended = run().catch((error) => this.#log.error((error as Error).message));
+    const ended = this.#run(checked, false).catch((error) => this.#log.error(describe(error)));
     return {
       stop: () => {
         stopping.abort();
@@ -367,15 +419,14 @@ export class Queue<const J extends Jobs = Jobs> {
    * @throws {QueueError} `DB` when the store fails.
    */
   async waiting(): Promise<number> {
-    const counts = await this.counts();
-    return counts.reduce((sum, { ready, delayed, reserved }) => sum + ready + delayed + reserved, 0);
+    return (await this.#load()).waiting();
   }
 
   /** Stops its workers once their running jobs have finished, and closes what the queue opened. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const worker of this.#workers.keys()) worker.stop();
-    await Promise.allSettled(this.#workers.values());
+    for (const { stop } of this.#working) stop();
+    await Promise.allSettled([...this.#working].map(({ ended }) => ended));
     await this.#loading?.catch(() => {});
     // What was called before goes first: it may be waiting for the driver to load, too.
     await new Promise((resolve) => setImmediate(resolve));
@@ -453,13 +504,30 @@ export class Queue<const J extends Jobs = Jobs> {
         } waiting: run queue:work as a service of its own`,
       );
     } catch (error) {
-      this.#log.error((error as Error).message);
+      this.#log.error(describe(error));
     }
   }
 }
 
 function keyed(job: NewJob, options: DispatchOptions | undefined): KeyedJob {
   return { ...job, key: options?.id === undefined ? null : checkId(options.id) };
+}
+
+/** The app's driver, which brings its own database with it. */
+function checkDriver({ driver, database, synchronous, connection }: QueueOptions): Driver {
+  expect("driver", driver, typeof driver?.reserve === "function", "an object as core/driver.ts describes it");
+  for (const [name, value] of Object.entries({ database, synchronous, connection })) {
+    expect(name, value, value === undefined, "nothing beside a driver, which has its own");
+  }
+  return driver!;
+}
+
+function expect(setting: string, value: unknown, fine: boolean, expected: string): void {
+  if (!fine) throw new QueueError("CONFIG", `${setting}=${show(value)}: expected ${expected}`);
+}
+
+function isSignal(value: unknown): boolean {
+  return value instanceof AbortSignal;
 }
 
 /** An id of the caller's own: text of any kind, but short, as it becomes a key in the store. */
@@ -499,6 +567,7 @@ const WORK_OPTIONS = [
   "stopWhenEmpty",
   "maxJobs",
   "maxTime",
+  "logFailures",
   "onEvent",
 ];
 

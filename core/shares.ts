@@ -14,58 +14,153 @@ import { show } from "./show.ts";
  */
 export type QueueSelection = string | readonly string[] | Readonly<Record<string, number>>;
 
-/** Divides what a worker asks for among its queues. */
+/** One queue's account. */
+interface Account {
+  readonly weight: number;
+  /** What the others owe it: the queue with the most is next. */
+  credit: number;
+  /** Whether it had nothing to give when it was last asked: its part goes to the others then. */
+  idle: boolean;
+}
+
+/**
+ * Divides what a worker asks for among its queues: smooth weighted round robin, as nginx does it, among those that have
+ * jobs. Each job that comes adds every weight to its queue's credit, and the queue that gave it pays the sum.
+ */
 export class Shares {
   /** Whether it takes from every queue that the store has. */
   readonly everything: boolean;
   readonly #strict: boolean;
-  #queues: { name: string; weight: number; credit: number }[];
+  /** The queues that stay known whether or not the store has jobs of theirs. */
+  readonly #own: ReadonlySet<string>;
+  readonly #queues: Map<string, Account>;
+  /** What was asked for, until `took` says what came. */
+  #asked: { want: number; probed: string[]; parts: Map<string, number> } | null = null;
+  /** Where probing the idle ones goes on. */
+  #turn = 0;
 
   /**
    * @param selection What the worker was told; `undefined` for every queue.
-   * @param known The queues to begin with, where it takes from every one.
+   * @param own The queues to begin with, where it takes from every one.
    * @throws {QueueError} `CONFIG` for a selection that cannot work.
    */
-  constructor(selection: QueueSelection | undefined, known: Iterable<string>) {
+  constructor(selection: QueueSelection | undefined, own: Iterable<string>) {
     this.everything = selection === undefined;
     const parsed = selection === undefined
-      ? [...known].map((name) => ({ name, weight: null }))
+      ? [...own].map((name) => ({ name, weight: null }))
       : parse(selection);
     this.#strict = !this.everything && parsed.every(({ weight }) => weight === null);
-    this.#queues = parsed.map(({ name, weight }) => ({ name, weight: weight ?? 1, credit: 0 }));
+    this.#queues = new Map(parsed.map(({ name, weight }) => [name, account(weight ?? 1)]));
+    this.#own = new Set(this.#queues.keys());
   }
 
-  /** Takes note of queues that were found in the store; whether any was new. */
+  /** Takes note of the queues that the store has, and forgets those that are gone; whether any is new. */
   discover(names: readonly string[]): boolean {
-    const added = names.filter((name) => !this.#queues.some((queue) => queue.name === name));
-    for (const name of added) this.#queues.push({ name, weight: 1, credit: 0 });
-    return added.length > 0;
+    const present = new Set(names);
+    for (const name of this.#queues.keys()) {
+      if (!present.has(name) && !this.#own.has(name)) this.#queues.delete(name);
+    }
+    const before = this.#queues.size;
+    for (const name of present) if (!this.#queues.has(name)) this.#queues.set(name, account(1));
+    return this.#queues.size > before;
   }
 
   /** What to ask the driver for: each queue's part of `want`, and then whatever the others leave. */
   divide(want: number): QueueShare[] {
-    const rest = this.#queues.map(({ name }) => ({ queue: name, limit: want }));
-    if (this.#strict || rest.length < 2) return rest;
-    const parts = this.#deal(want);
-    return [...parts].map(([queue, limit]) => ({ queue, limit })).concat(rest);
+    const names = [...this.#queues.keys()];
+    if (this.#strict || names.length < 2) return names.map((queue) => ({ queue, limit: want }));
+    const { parts, credits } = this.#deal(want);
+    const idle = names.filter((name) => this.#queues.get(name)!.idle);
+    const probed = this.#probe(idle);
+    this.#asked = { want, probed, parts };
+    // Whose turn is next gets first what others leave.
+    const rest = [...credits.keys()].sort((a, b) => credits.get(b)! - credits.get(a)!).concat(idle);
+    return [
+      ...probed.map((queue) => ({ queue, limit: 1 })),
+      ...[...parts].map(([queue, limit]) => ({ queue, limit })),
+      ...rest.map((queue) => ({ queue, limit: want })),
+    ];
   }
 
-  /**
-   * Smooth weighted round robin, as nginx does it: each draw adds every weight to its queue's credit, and the one
-   * with the most pays the sum. Credits outlive the call, so that draws of one are fair, too.
-   */
-  #deal(draws: number): Map<string, number> {
-    const sum = this.#queues.reduce((total, { weight }) => total + weight, 0);
-    const parts = new Map<string, number>();
-    for (let draw = 0; draw < draws; draw++) {
-      for (const queue of this.#queues) queue.credit += queue.weight;
-      const next = this.#queues.reduce((best, queue) => queue.credit > best.credit ? queue : best);
-      next.credit -= sum;
-      parts.set(next.name, (parts.get(next.name) ?? 0) + 1);
+  /** Settles the accounts of the last `divide`, by the jobs that came. */
+  took(jobs: readonly { readonly queue: string }[]): void {
+    if (this.#asked === null) return;
+    const given = new Map<string, number>();
+    for (const { queue } of jobs) given.set(queue, (given.get(queue) ?? 0) + 1);
+    this.#markIdle(this.#asked, given);
+    this.#asked = null;
+    const active = [...this.#queues].filter(([, { idle }]) => !idle);
+    const sum = active.reduce((total, [, { weight }]) => total + weight, 0);
+    let left = 0;
+    for (const [name, queue] of active) {
+      queue.credit += queue.weight * jobs.length - sum * (given.get(name) ?? 0);
+      left += queue.credit;
     }
-    return parts;
+    // Around 0, where one starts that comes back: else what the idle ones were forgiven would pile up with the others.
+    for (const [, queue] of active) queue.credit -= left / active.length;
+  }
+
+  #markIdle(
+    asked: { want: number; probed: string[]; parts: Map<string, number> },
+    given: Map<string, number>,
+  ): void {
+    let left = asked.want;
+    for (const name of asked.probed) left -= Math.min(1, given.get(name) ?? 0);
+    for (const [name, part] of asked.parts) {
+      const due = Math.min(part, left);
+      const got = Math.min(due, given.get(name) ?? 0);
+      left -= got;
+      const queue = this.#queues.get(name);
+      if (queue !== undefined && got < due) [queue.idle, queue.credit] = [true, 0];
+    }
+    for (const name of given.keys()) {
+      const queue = this.#queues.get(name);
+      if (queue?.idle && !asked.parts.has(name)) queue.idle = false;
+    }
+  }
+
+  /** The idle queues to be asked for one job first, some at a time: one that has jobs again must not starve. */
+  #probe(idle: readonly string[]): string[] {
+    const probed = Array.from(
+      { length: Math.min(PROBES, idle.length) },
+      (_, index) => idle[(this.#turn + index) % idle.length],
+    );
+    this.#turn += PROBES;
+    return probed;
+  }
+
+  /** Who of the others would get the next draws, if all had jobs enough. */
+  #deal(draws: number): { parts: Map<string, number>; credits: Map<string, number> } {
+    const active = [...this.#queues].filter(([, { idle }]) => !idle);
+    const sum = active.reduce((total, [, { weight }]) => total + weight, 0);
+    const credits = new Map(active.map(([name, { credit }]) => [name, credit]));
+    const parts = new Map<string, number>();
+    // What is not dealt is taken in the order of the credits.
+    const most = active.length === 0 ? 0 : Math.max(1, Math.floor(MOST_STEPS / active.length));
+    for (let draw = 0; draw < Math.min(draws, most); draw++) {
+      let next = "";
+      let highest = -Infinity;
+      for (const [name, { weight }] of active) {
+        const credit = credits.get(name)! + weight;
+        credits.set(name, credit);
+        if (credit > highest) [next, highest] = [name, credit];
+      }
+      credits.set(next, highest - sum);
+      parts.set(next, (parts.get(next) ?? 0) + 1);
+    }
+    return { parts, credits };
   }
 }
+
+function account(weight: number): Account {
+  return { weight, credit: 0, idle: false };
+}
+
+/** How many idle queues are asked first, each time. */
+const PROBES = 8;
+
+/** How many steps dealing may take, so that thousands of queues do not hold up the event loop. */
+const MOST_STEPS = 20_000;
 
 /** Weights beyond this say nothing more about fairness. */
 const HEAVIEST = 1000;

@@ -7,6 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import process from "node:process";
 import { setImmediate } from "node:timers";
+import { describe, stackOf } from "./describe.ts";
 import type { Log } from "./log.ts";
 
 /** Which job an error comes from. */
@@ -74,7 +75,7 @@ function catchStray(event: "unhandledRejection" | "uncaughtException", what: str
     : losesContext(event)
     ? [...watchers].flatMap((watcher) => watcher.suspects())
     : [];
-  const text = error instanceof Error ? error.stack ?? error.message : String(error);
+  const text = stackOf(error) ?? describe(error);
   const watcher = [...watchers].find((one) => one.suspects().includes(suspects[0])) ?? [...watchers][0];
   if (watcher !== undefined && suspects.length > 0) {
     const jobs = suspects.slice(0, 10).map(({ id, name }) => `${name} (id ${id})`).join(" or ");

@@ -7,11 +7,14 @@
  *
  * @module
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import { Attempt, type Outcome } from "./attempt.ts";
+import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
-import { LeaseKeeper } from "./lease.ts";
+import { instant, LeaseKeeper } from "./lease.ts";
+import type { Job } from "./job.ts";
 import type { Log } from "./log.ts";
 import type { JobType } from "./registry.ts";
 import type { Shares } from "./shares.ts";
@@ -64,7 +67,8 @@ export interface WorkerOptions {
   readonly signal?: AbortSignal;
   /** Stops at once: running jobs are aborted and handed back. */
   readonly forceSignal?: AbortSignal;
-  readonly onEvent?: (event: WorkEvent) => void;
+  readonly onEvent?: (event: WorkEvent) => unknown;
+  readonly logFailures: boolean;
 }
 
 /** How long an idle worker goes without looking, whatever the bell says, in milliseconds. */
@@ -73,8 +77,8 @@ const POLL = 1000;
 /** The first and the longest wait after a store error, in milliseconds. */
 const BACK_OFF = [100, 10_000];
 
-/** A batch that lasts longer than this, in milliseconds, makes prefetching shrink; a shorter one makes it grow. */
-const QUICK_BATCH = 10;
+/** How much work to prefetch, in milliseconds, judged by how long the last handlers took. */
+const AHEAD = 10;
 
 /** How long a stopping worker goes on trying to store outcomes while the store fails, in milliseconds. */
 const SETTLE_DEADLINE = 10_000;
@@ -100,26 +104,30 @@ export class Worker {
   #again = false;
   #stopping = false;
   #forced = false;
-  #stoppedAt = 0;
+  /** After a store error: nothing is asked of the store until the wait is over. */
+  #paused = false;
+  /** The store has failed for too long since the stop: outcomes that are not stored by now are given up. */
+  #givingUp = false;
   #cancelWake: (() => void) | null = null;
-  #cancelForce: (() => void) | null = null;
-  #pausedUntil = 0;
+  #cancelGiveUp: (() => void) | null = null;
   #failures = 0;
-  /** How many to prefetch next, and when the present batch came. */
+  /** How long handlers take, in milliseconds: a mean in which the last ones weigh most. */
+  #pace = Infinity;
   #ahead = 0;
-  #batchAt = 0;
-  #discoveredAt = 0;
+  #discoveredAt = -Infinity;
   /** Whether the store may have queues that `queues()` did not name last time. */
   #newQueues = true;
   #listener: Listener | null = null;
   #last: Attempt | null = null;
   #lastAt = -Infinity;
   #done!: () => void;
+  /** Runs what a dispatch or another job set off outside of their async contexts, which are not those of the next job. */
+  readonly #outside: <Result>(run: () => Result) => Result = AsyncLocalStorage.snapshot();
 
   constructor(parts: WorkerParts, options: WorkerOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, Date.now, () => null, parts.log);
+    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
   }
 
   /** Works until a signal or a limit stops it and what it holds is settled. */
@@ -128,12 +136,12 @@ export class Worker {
     const finished = new Promise<void>((resolve) => this.#done = resolve);
     const stop = () => this.stop();
     const force = () => this.#force();
-    this.#listener = this.#parts.driver.listen(() => this.#hear());
-    const trust = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
     const cancelTime = maxTime === null ? () => {} : after(maxTime, stop);
-    signal?.addEventListener("abort", stop);
-    forceSignal?.addEventListener("abort", force);
+    const ignoreStrays = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
     try {
+      this.#listener = this.#parts.driver.listen(() => this.#outside(() => this.#hear()));
+      signal?.addEventListener("abort", stop);
+      forceSignal?.addEventListener("abort", force);
       if (forceSignal?.aborted) force();
       else if (signal?.aborted) stop();
       else this.#pump();
@@ -143,24 +151,22 @@ export class Worker {
       forceSignal?.removeEventListener("abort", force);
       cancelTime();
       this.#cancelWake?.();
-      this.#cancelForce?.();
+      this.#cancelGiveUp?.();
       this.#leases.close();
-      this.#listener.close();
-      trust();
+      this.#listener?.close();
+      ignoreStrays();
     }
   }
 
   /** The bell rang: whether this worker looks for jobs now. */
   #hear(): boolean {
-    if (this.#stopping || this.#free() === 0 || this.#waiting.length > 0) return false;
-    if (this.#pausedUntil > Date.now()) return false;
+    if (this.#stopping || this.#paused || this.#free() === 0 || this.#waiting.length > 0) return false;
     this.#pump();
     return true;
   }
 
   #pump(): void {
-    this.#cancelWake?.();
-    this.#cancelWake = null;
+    if (!this.#paused) this.#cancelWake?.();
     this.#startWaiting();
     if (this.#stopping) return this.#finish();
     const free = this.#free();
@@ -169,11 +175,10 @@ export class Worker {
       this.#again = true;
       return;
     }
-    const pause = this.#pausedUntil - Date.now();
-    if (pause > 0) return this.#wakeIn(pause);
+    if (this.#paused) return;
     // Now and then also while the known queues never run dry, so that a new one does not starve.
     const look = this.#options.shares.everything && this.#newQueues &&
-      Date.now() - this.#discoveredAt >= POLL;
+      performance.now() - this.#discoveredAt >= POLL;
     if (look) this.#discover(() => this.#pump());
     else this.#reserve(free);
   }
@@ -185,9 +190,9 @@ export class Worker {
   #startWaiting(): void {
     while (this.#waiting.length > 0 && this.#free() > 0 && !this.#stopping) {
       const next = this.#waiting.shift()!;
-      // Its lease ran out here, as after the process was suspended: whoever holds it now runs it.
       if (this.#leases.holds(next)) this.#start(next);
-      else this.#leases.drop(next);
+      // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.
+      else this.#handBack(next);
     }
   }
 
@@ -195,12 +200,14 @@ export class Worker {
 
   #reserve(limit: number): void {
     const { driver, retryAfter } = this.#parts;
-    const now = Date.now();
-    const prefetch = this.#adaptPrefetch(now);
+    const { shares } = this.#options;
+    const since = instant();
+    const prefetch = this.#adaptPrefetch(limit);
     this.#reserving = true;
     this.#again = false;
+    this.#leases.catchUp();
     driver.reserve({
-      queues: this.#options.shares.divide(limit + prefetch),
+      queues: shares.divide(limit + prefetch),
       limit,
       prefetch,
       now: null,
@@ -210,8 +217,9 @@ export class Worker {
         this.#reserving = false;
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
-        for (const job of jobs) this.#leases.hold(job, now);
-        this.#waiting.push(...jobs);
+        shares.took(jobs);
+        this.#leases.hold(jobs, since);
+        for (const job of jobs) this.#waiting.push(job);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
         if (this.#again || jobs.length >= limit) this.#pump();
@@ -224,13 +232,11 @@ export class Worker {
     );
   }
 
-  /** Doubles while a batch drains quickly and halves otherwise, from 8 up to the option's bound. */
-  #adaptPrefetch(now: number): number {
-    const most = Math.min(this.#options.prefetch, this.#options.maxJobs - this.#started - 1);
-    const quick = now - this.#batchAt < QUICK_BATCH;
-    this.#batchAt = now;
-    this.#ahead = quick ? Math.max(8, this.#ahead * 2) : Math.floor(this.#ahead / 2);
-    this.#ahead = Math.max(0, Math.min(most, this.#ahead));
+  /** As many as run in a moment, at the pace of the last handlers; at most double what it was. */
+  #adaptPrefetch(limit: number): number {
+    const { prefetch, concurrency, maxJobs } = this.#options;
+    const most = Math.min(prefetch, maxJobs - this.#started - limit, Math.max(8, this.#ahead * 2));
+    this.#ahead = Math.max(0, Math.min(most, Math.floor(AHEAD * concurrency / this.#pace)));
     return this.#ahead;
   }
 
@@ -246,7 +252,7 @@ export class Worker {
   /** Looks for queues that this worker has not met. */
   #discover(then: (added: boolean) => void): void {
     this.#reserving = true;
-    this.#discoveredAt = Date.now();
+    this.#discoveredAt = performance.now();
     this.#parts.driver.queues().then(
       (names) => {
         this.#reserving = false;
@@ -268,10 +274,18 @@ export class Worker {
     this.#cancelWake = after(Math.max(1, Math.ceil(delay)), () => this.#pump());
   }
 
-  /** A store error never ends a worker. */
+  /** A store error never ends a worker; a store that was closed for good does. */
   #backOff(error: unknown): void {
-    this.#parts.log.error((error as Error).message);
-    this.#pausedUntil = Date.now() + waitAfter(this.#failures++);
+    this.#parts.log.error(describe(error));
+    if (isClosed(error)) return this.stop();
+    this.#paused = true;
+    this.#cancelWake?.();
+    this.#cancelWake = after(waitAfter(this.#failures++), () => this.#resume());
+    if (this.#stopping) this.#finish();
+  }
+
+  #resume(): void {
+    this.#paused = false;
     this.#pump();
   }
 
@@ -280,16 +294,17 @@ export class Worker {
   #start(held: Reservation): void {
     const { types, tries, backoff, driver } = this.#parts;
     const type = types.get(held.name);
-    const attempt = new Attempt(held, type, type?.tries ?? tries, driver.database);
+    const attempt = new Attempt(held, type, type?.tries ?? tries, () => driver.database);
     this.#started++;
     this.#running.add(attempt);
     this.#last = attempt;
-    this.#lastAt = Date.now();
+    this.#lastAt = performance.now();
     this.#leases.started(attempt);
-    this.#emit("started", attempt);
+    if (attempt.runs) this.#emit("started", attempt);
     const startedAt = performance.now();
-    attempt.run(type?.backoff ?? backoff).then((outcome) => {
+    this.#outside(() => attempt.run(type?.backoff ?? backoff)).then((outcome) => {
       const duration = performance.now() - startedAt;
+      this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
       if (attempt.overrun === null) this.#ended(attempt);
       else attempt.overrun.then(() => this.#ended(attempt));
@@ -304,14 +319,15 @@ export class Worker {
     this.#refilling = true;
     setImmediate(() => {
       this.#refilling = false;
-      if (this.#started >= this.#options.maxJobs && this.#running.size === 0) this.stop();
+      const enough = this.#started >= this.#options.maxJobs && this.#running.size === 0;
+      if (enough && !this.#stopping) this.stop();
       else this.#pump();
     });
   }
 
-  #suspects(): Attempt[] {
-    if (this.#running.size > 0) return [...this.#running];
-    return this.#last !== null && Date.now() - this.#lastAt < SUSPECT ? [this.#last] : [];
+  #suspects(): Job[] {
+    if (this.#running.size > 0) return [...this.#running].map((attempt) => attempt.job);
+    return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 
   // Settling
@@ -321,7 +337,7 @@ export class Worker {
     this.#settling++;
     // Held until the outcome is stored, however long the store fails.
     this.#leases.finished(held);
-    logOutcome(this.#parts.log, held, outcome);
+    if (this.#options.logFailures) logOutcome(this.#parts.log, held, outcome);
     for (let failures = 0;; failures++) {
       try {
         const stored = await settle(this.#parts.driver, held, outcome, null);
@@ -329,16 +345,17 @@ export class Worker {
         else this.#lost(attempt, duration);
         break;
       } catch (error) {
-        if (!this.#mayTryAgain()) {
+        if (this.#givingUp || isClosed(error)) {
           this.#parts.log.error(
-            `${(error as Error).message} (the outcome of ${label(held)} was not stored: it will run again)`,
+            `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
           );
           break;
         }
         if (failures === 0) {
-          this.#parts.log.error(`${(error as Error).message} (while storing the outcome of ${label(held)})`);
+          this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
         }
         await new Promise<void>((resolve) => after(waitAfter(failures), resolve));
+        if (this.#forced) break;
       }
     }
     this.#leases.drop(held);
@@ -347,23 +364,15 @@ export class Worker {
     else if (this.#options.stopWhenEmpty) this.#pump();
   }
 
-  #mayTryAgain(): boolean {
-    return !this.#stopping || (!this.#forced && Date.now() - this.#stoppedAt < SETTLE_DEADLINE);
-  }
-
   #lost(attempt: Attempt, duration: number): void {
-    this.#parts.log.warn(
-      `queue: ${
-        label(attempt.held)
-      } lost its lease during attempt ${attempt.attempt}: the outcome was not stored`,
-    );
+    this.#parts.log.warn(lostLine(attempt.held));
     this.#emit("lost", attempt, duration);
   }
 
   #emit(type: WorkEvent["type"], attempt: Attempt, duration?: number, outcome?: Outcome): void {
     const { onEvent } = this.#options;
     if (onEvent === undefined) return;
-    const { id, name, queue, attempt: number, tries } = attempt;
+    const { id, name, queue, attempt: number, tries } = attempt.job;
     const event: WorkEvent = {
       type,
       job: { id, name, queue, attempt: number, tries },
@@ -371,10 +380,14 @@ export class Worker {
       ...(outcome === undefined || outcome.verdict === "complete" ? {} : { error: outcome.problem }),
       ...(outcome?.verdict === "release" ? { retryIn: outcome.retryIn } : {}),
     };
+    const complain = (error: unknown): void => {
+      this.#parts.log.error(`queue: a listener of ${type} events threw: ${describe(error)}`);
+    };
     try {
-      onEvent(event);
+      const result = onEvent(event);
+      if (result instanceof Promise) result.catch(complain);
     } catch (error) {
-      this.#parts.log.error(`queue: a listener of ${type} events threw: ${error}`);
+      complain(error);
     }
   }
 
@@ -384,8 +397,8 @@ export class Worker {
   stop(): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    this.#stoppedAt = Date.now();
     this.#cancelWake?.();
+    this.#cancelGiveUp = after(SETTLE_DEADLINE, () => this.#givingUp = true);
     this.#handBackWaiting();
   }
 
@@ -401,7 +414,8 @@ export class Worker {
       this.#handBack(attempt.held);
     }
     // Where the store does not answer, the leases end by themselves.
-    this.#cancelForce = after(FORCE_DEADLINE, () => this.#done());
+    this.#cancelGiveUp?.();
+    this.#cancelGiveUp = after(FORCE_DEADLINE, () => this.#done());
     this.#settling--;
     this.#finish();
   }
@@ -418,7 +432,7 @@ export class Worker {
       await this.#parts.driver.release(held, { delay: null, counted: false }, null);
     } catch (error) {
       // Its lease ends by itself; only the attempt stays counted.
-      this.#parts.log.error(`${(error as Error).message} (while handing back ${label(held)})`);
+      this.#parts.log.error(`${describe(error)} (while handing back ${label(held)})`);
     }
     this.#settling--;
     this.#finish();
@@ -445,35 +459,37 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
   }
   if (held === undefined) return false;
   const type = types.get(held.name);
-  const attempt = new Attempt(held, type, type?.tries ?? tries, driver.database);
-  const began = performance.now();
-  const passed = () => performance.now() - began;
-  const leases = new LeaseKeeper(driver, retryAfter, passed, () => now === null ? null : now + passed(), log);
-  leases.hold(held, 0);
+  const attempt = new Attempt(held, type, type?.tries ?? tries, () => driver.database);
+  const since = instant();
+  const moment = () => now === null ? null : now + performance.now() - since.monotonic;
+  const leases = new LeaseKeeper(driver, retryAfter, moment, log);
+  leases.hold([held], since);
   leases.started(attempt);
-  const trust = watchStrays({ log, suspects: () => [attempt] });
+  const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
   try {
     const outcome = await attempt.run(type?.backoff ?? backoff);
     leases.finished(held);
     logOutcome(log, held, outcome);
     if (!await settle(driver, held, outcome, now)) {
-      log.warn(
-        `queue: ${label(held)} lost its lease during attempt ${held.attempt}: the outcome was not stored`,
-      );
+      log.warn(lostLine(held));
     }
     return true;
   } finally {
     leases.close();
-    trust();
+    ignoreStrays();
   }
 }
 
 /** The original's two lines. */
 function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
+  if (outcome.verdict === "complete") return;
+  // A message of several lines must not pass for lines of ours.
+  const problem = oneLine(outcome.problem);
+  const name = oneLine(held.name);
   if (outcome.verdict === "release") {
-    log.warn(`queue: job ${held.name} failed (attempt ${held.attempt}), retrying: ${outcome.problem}`);
-  } else if (outcome.verdict === "fail") {
-    log.error(`queue: job ${held.name} failed after ${held.attempt} attempts: ${outcome.problem}`);
+    log.warn(`queue: job ${name} failed (attempt ${held.attempt}), retrying: ${problem}`);
+  } else {
+    log.error(`queue: job ${name} failed after ${held.attempt} attempts: ${problem}`);
   }
 }
 
@@ -488,8 +504,16 @@ function settle(driver: Driver, held: Reservation, outcome: Outcome, now: Moment
   }
 }
 
+function lostLine(held: Reservation): string {
+  return `queue: ${label(held)} lost its lease during attempt ${held.attempt}: the outcome was not stored`;
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof QueueError && error.code === "CLOSED";
+}
+
 function label(held: Reservation): string {
-  return `job ${held.name} (id ${held.id})`;
+  return `job ${oneLine(held.name)} (id ${held.id})`;
 }
 
 /** The wait after the nth store error in a row, in milliseconds. */

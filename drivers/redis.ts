@@ -279,6 +279,14 @@ export class RedisDriver implements Driver {
     });
   }
 
+  /** Counts all that is not done or failed. */
+  waiting(): Promise<number> {
+    return this.#under(async () => {
+      const lanes = await this.#count(null, 0);
+      return lanes.reduce((sum, [, inLine, , delayed, , reserved]) => sum + inLine + delayed + reserved, 0);
+    });
+  }
+
   /** Reads failed jobs. */
   failed(selection: FailedSelection): Promise<FailedJob[]> {
     return this.#under(() => this.#failures.failed(selection));

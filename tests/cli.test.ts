@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
-import { oneLine } from "../cli/one_line.ts";
+import { flat, oneLine } from "../cli/one_line.ts";
+import { storeName } from "../cli/open_queue.ts";
 import { suggest } from "../cli/suggest.ts";
 import { table } from "../cli/table.ts";
 import { eventLine } from "../cli/work_lines.ts";
@@ -236,10 +237,14 @@ for (const { name, command } of runtimes()) {
           ["queue:work --concurrency=many", /--concurrency/, /'many'/, /whole number, from 1/],
           ["queue:work --max-time=soon", /--max-time/, /'soon'/, /500ms/],
           ["queue:work --max-time=0", /--max-time/, /'0'/, /not 0/],
-          ["queue:work --queue=a:b", /--queue/, /the weight of a is "b"/],
+          ["queue:work --queue=a:b", /^queue: --queue: /, /the weight of a is "b"/],
+          ["queue:work --queue=high,high", /^queue: --queue: queues="high,high": expected names in order/],
           ["queue:failed --limit=0", /--limit/, /'0'/, /from 1 to 1000/],
           ["queue:failed --database=", /--database/],
           ["queue:failed now", /too many arguments/],
+          ["queue:failed \u001b]0;title\u0007", /too many arguments.*: +\]0;title +\./],
+          ["queue:failed --after=abc", /--after/, /'abc'/, /an id as queue:failed shows it/],
+          ["queue:list", /unknown command 'queue:list'/],
           ["queue:retry", /missing required argument/],
           ["queue:retry all 7", /either all or ids/],
           ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
@@ -250,7 +255,11 @@ for (const { name, command } of runtimes()) {
         for (const [at, [line, ...answers]] of slips.entries()) {
           assert.equal(ended[at]!.status, 2, line);
           for (const answer of answers) assert.match(ended[at]!.stderr, answer, line);
+          assert.equal(ended[at]!.stdout, "", `${line}: nothing is printed as if it began`);
         }
+        assert.ok(
+          !ended.at(slips.findIndex(([line]) => line === "queue:list"))!.stderr.includes("Did you mean"),
+        );
       }));
 
     it("takes a job from dispatch to done, and shows it in between", () =>
@@ -330,6 +339,8 @@ for (const { name, command } of runtimes()) {
           stdout: "retried 2 broken\n",
           stderr: "queue: no failed job 99\nqueue: no failed job 1,2\n",
         });
+        const odd = await start(["queue:retry", "", "a b"], { cwd }).ended;
+        assert.equal(odd.stderr, 'queue: no failed job ""\nqueue: no failed job "a b"\n');
         assert.equal(unknown!.status, 1);
         assert.deepEqual(JSON.parse(unknown!.stdout), { forgotten: [], unknown: ["99"] });
         assert.deepEqual(one, { status: 0, stdout: "forgotten 3 broken\n", stderr: "" });
@@ -466,6 +477,20 @@ for (const { name, command } of runtimes()) {
         ]);
       }));
 
+    const full = !existsSync("/dev/full") && "there is no /dev/full here";
+    it(
+      "says in one line that its output could not be written, and exits with 1",
+      { skip: full },
+      () =>
+        inProject(async (cwd) => {
+          await seed(cwd, ["echo"]);
+          const words = ["sh", "-c", '"$@" > /dev/full', "sh", ...command, CLI, "queue:status"];
+          const { status, stderr } = await new Running(words, { cwd }).ended;
+          assert.equal(status, 1, stderr);
+          assert.match(stderr, /^queue: standard output: [^\n]*no space left[^\n]*\n$/i);
+        }),
+    );
+
     it("loses no output to a slow reader", () =>
       inProject(async (cwd) => {
         await seedFailed(cwd, 20);
@@ -531,6 +556,12 @@ for (const { name, command } of runtimes()) {
           ["function.ts", "export default () => {};", /: its default export is a function; expected/],
           ["array.ts", "export default [];", /: its default export is an array; expected/],
           ["empty.ts", "export default {};", /: its default export has no jobs; expected/],
+          [
+            "promise.ts",
+            "export default (async () => ({}))();",
+            /: its default export is a Promise; expected/,
+          ],
+          ["map.ts", "export default new Map();", /: its default export is a Map; expected/],
           ["value.ts", "export default { mail: 7 };", /: its job "mail" is a number; expected/],
           [
             "odd.ts",
@@ -560,6 +591,55 @@ for (const { name, command } of runtimes()) {
         assert.ok(readdirSync(cwd).every((file) => file.endsWith(".ts")), "no database was made");
       }));
 
+    it("does not end in silence when the jobs module never finishes loading", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(join(cwd, "jobs.ts"), "await new Promise(() => {});\nexport default {};");
+        const { status, stdout, stderr } = await start(["queue:work"], { cwd }).ended;
+        assert.equal(stdout, "");
+        if (name === "deno") {
+          // Deno notices by itself, and ends the process.
+          assert.equal(status, 1);
+          assert.match(stderr, /Top-level await promise never resolved[^]*jobs\.ts/);
+        } else {
+          assert.equal(status, 2);
+          assert.match(stderr, /^queue: jobs module .*\/jobs\.ts: a top-level await in it never ends\n$/);
+        }
+      }));
+
+    it("prints no control characters of errors, names and ids, and no line that they forge", () =>
+      inFolder(async (cwd) => {
+        const forged = "first\u001b]0;title\u0007\nqueue: forged\r\nqueue: too\u2028";
+        const evil = "evil\u001b[2J";
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `const problem = ${JSON.stringify(forged)};
+          export default {
+            ${JSON.stringify(evil)}: { tries: 1, handle: () => { throw new Error(problem); } },
+            stray: async () => {
+              setTimeout(() => { throw new Error(problem); });
+              await new Promise((resolve) => setTimeout(resolve, 50));
+            },
+          };`,
+        );
+        const jobs: Jobs = { [evil]: () => {}, stray: () => {} };
+        await withQueue(cwd, jobs, (queue) => queue.dispatchMany([[evil, null], ["stray", null]]));
+        const printed = [await expect(0, "queue:work --quiet --stop-when-empty", { cwd })];
+        assert.match(
+          printed[0]!.stderr,
+          /^queue: job evil \[2J failed after 1 attempts: first \]0;title queue: forged queue: too$/m,
+        );
+        assert.match(printed[0]!.stderr, /^queue: job stray .*: first \]0;title queue: forged /m);
+        printed.push(
+          ...await session(["queue:failed", "queue:retry all", "queue:work --stop-when-empty"], { cwd }),
+        );
+        assert.equal(printed[2]!.stdout, "retried 1 evil [2J\n");
+        for (const { stdout, stderr } of printed) {
+          // deno-lint-ignore no-control-regex -- they are what must not be there
+          assert.doesNotMatch(stdout + stderr, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/);
+          assert.doesNotMatch(stdout + stderr, /^queue: (forged|too)/m);
+        }
+      }));
+
     it("refuses in one line what cannot be dispatched, and settings that cannot work", () =>
       inProject(async (cwd) => {
         const [unknown, inherited, large, url] = await session([
@@ -579,6 +659,14 @@ for (const { name, command } of runtimes()) {
         assert.deepEqual([unknown, inherited, large, url].map((ended) => ended!.status), [2, 2, 2, 2]);
         const tries = await expect(2, "queue:work", { cwd, env: { QUEUE_TRIES: "lots" } });
         assert.match(tries.stderr, /^queue: QUEUE_TRIES="lots": expected .*\n$/);
+        for (const workers of ["20000", "many", "1.5", "-1"]) {
+          const ended = await expect(2, "queue:work", { cwd, env: { QUEUE_WORKERS: workers } });
+          assert.equal(
+            ended.stderr,
+            `queue: QUEUE_WORKERS="${workers}": expected a whole number, from 0 to 10000\n`,
+          );
+          assert.equal(ended.stdout, "");
+        }
       }));
 
     it("makes no database to look at one, and says in one line what is wrong with one", () =>
@@ -695,15 +783,22 @@ describe("what the command line prints", () => {
   it("keeps to one line what comes from payloads, without what a terminal would obey", () => {
     assert.equal(oneLine("\n  first\u001b[31m red\u0007\t!\nsecond"), "first [31m red !");
     assert.equal(oneLine("\r\n"), "");
+    assert.equal(oneLine("invoice\u202efdp.exe"), "invoice fdp.exe", "nor what turns writing around");
+    assert.equal(flat("Error: no\n    at one\u001b[0m\r\n"), "Error: no     at one [0m");
   });
 
   it("cuts a table to the width of the terminal, between characters", () => {
     const columns = [{ title: "ID", right: true }, { title: "ERROR" }];
     assert.deepEqual(table(columns, [["7", "🙂🙂🙂🙂🙂🙂"], ["12", "short\nmore"]], 8), [
       "ID  ERR…",
-      " 7  🙂🙂🙂…",
+      " 7  🙂…",
       "12  sho…",
     ]);
+    assert.deepEqual(
+      table([{ title: "NAME" }, { title: "QUEUE" }], [["見積書", "日本"], ["mail", "e\u0301te"]]),
+      ["NAME    QUEUE", "見積書  日本", "mail    e\u0301te"],
+      "what is two columns wide counts as two, and an accent as none",
+    );
     assert.deepEqual(
       table(columns, [["7", "x".repeat(200)]])[1],
       ` 7  ${"x".repeat(200)}`,
@@ -711,12 +806,23 @@ describe("what the command line prints", () => {
     );
   });
 
+  it("names the store that it works on, without the password of it", () => {
+    const redis = { QUEUE_CONNECTION: "redis", DB_DATABASE: "app.sqlite" };
+    assert.equal(storeName(undefined, {}), "storage/database.sqlite");
+    assert.equal(storeName("mine.sqlite", { DB_DATABASE: "app.sqlite" }), "mine.sqlite");
+    assert.equal(storeName(undefined, redis), "redis://127.0.0.1:6379");
+    const REDIS_URL = "rediss://queue:pass/w@rd@cache.example:6380/2";
+    assert.equal(storeName(undefined, { ...redis, REDIS_URL }), "rediss://cache.example:6380/2");
+  });
+
   it("suggests what is near, and nothing where all is far", () => {
     const names = ["thumbnail", "mail", "invoice"];
     assert.equal(suggest("thumbnial", names), "thumbnail");
     assert.equal(suggest("Mail", names), "mail");
     assert.equal(suggest("mial", names), "mail");
+    assert.equal(suggest("makeThumbnail", ["MakeThumbnails"]), "MakeThumbnails", "as it is written");
     assert.equal(suggest("delete", names), undefined);
+    assert.equal(suggest("list", ["work", "retry", "forget"]), undefined);
   });
 
   it("colours the state of an event where it may", () => {
@@ -732,6 +838,10 @@ describe("what the command line prints", () => {
     assert.equal(
       eventLine(event, at, 9, false),
       "2026-12-01 12:04:05  invoice    8       1/5       30 ms  RETRY in 10 s: upstream 503",
+    );
+    assert.equal(
+      eventLine({ ...event, job: { ...job, name: "見積書" } }, at, 9, false),
+      "2026-12-01 12:04:05  見積書     8       1/5       30 ms  RETRY in 10 s: upstream 503",
     );
     assert.ok(eventLine(event, at, 9, true).endsWith("\u001b[33mRETRY in 10 s\u001b[0m: upstream 503"));
   });

@@ -2,7 +2,7 @@
  * A clock that the test moves: what waits for a time happens when the test says so, however slow the machine is, and
  * what happens while the clock stands still did not wait for a poll.
  *
- * It takes the place of `Date.now` and `setTimeout`; what measures or waits outside of JavaScript goes on as ever.
+ * It takes the place of `Date.now`, `performance.now` and `setTimeout`; what measures or waits outside of JavaScript goes on as ever.
  */
 import { setImmediate } from "node:timers";
 
@@ -22,6 +22,7 @@ export class Clock {
   readonly #timers = new Set<Timer>();
   readonly #real = {
     now: Date.now,
+    performanceNow: performance.now.bind(performance),
     setTimeout: globalThis.setTimeout,
     clearTimeout: globalThis.clearTimeout,
   };
@@ -31,6 +32,8 @@ export class Clock {
     this.#now = now;
     const { setTimeout, clearTimeout } = this.#real;
     Date.now = () => this.#now;
+    const started = this.#real.performanceNow() - now;
+    performance.now = () => started + this.#now;
     globalThis.setTimeout = ((run: (...rest: unknown[]) => void, delay = 0, ...rest: unknown[]) => {
       if (delay < this.short) return setTimeout(run, delay, ...rest);
       // As the real one: what is too long goes off at once.
@@ -80,9 +83,9 @@ export class Clock {
    * @throws {Error} Naming `what`, when it does not come to hold.
    */
   async until(condition: () => unknown, what: string): Promise<void> {
-    const deadline = performance.now() + 20_000;
+    const deadline = this.#real.performanceNow() + 20_000;
     while (!await condition()) {
-      if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
+      if (this.#real.performanceNow() > deadline) throw new Error(`waited in vain for ${what}`);
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -90,6 +93,7 @@ export class Clock {
   /** Gives the time back. */
   release(): void {
     Date.now = this.#real.now;
+    performance.now = this.#real.performanceNow;
     globalThis.setTimeout = this.#real.setTimeout;
     globalThis.clearTimeout = this.#real.clearTimeout;
   }

@@ -984,6 +984,26 @@ function looking(check: Check): void {
     assert.deepEqual(oldest, [["a", T - 5000], ["b", null]]);
   }, "due times");
 
+  check("the oldest ready job may be one whose lease ended", async ({ driver }) => {
+    await driver.push([job()], T - 5000);
+    assert.equal((await take(driver)).length, 1);
+    await driver.push([job()], T);
+    const oldest = async (now: number): Promise<number | null> => (await driver.counts(now, LEASE))[0].oldest;
+    assert.equal(await oldest(T + LEASE - 1), T, "it is held");
+    assert.equal(await oldest(T + LEASE), T - 5000);
+  }, "due times");
+
+  check("waiting are the ready, the delayed and the reserved of all queues", async ({ driver }) => {
+    assert.equal(await driver.waiting(), 0);
+    await failSome(driver, ["1"]);
+    await driver.push(
+      [job(), job({ delay: 5000 }), job({ queue: "b" }), job({ queue: "b", priority: 3 })],
+      T,
+    );
+    assert.equal((await take(driver, { queues: ["b"] })).length, 1);
+    assert.equal(await driver.waiting(), 4);
+  });
+
   check("an ended lease counts as ready, and a running one as reserved", async ({ driver }) => {
     await driver.push([job()], T);
     await take(driver);
@@ -1069,6 +1089,7 @@ function living(check: Check): void {
       fail: () => driver.fail(held, failure()),
       queues: () => driver.queues(),
       counts: () => driver.counts(T, LEASE),
+      waiting: () => driver.waiting(),
       failed: () => driver.failed({ after: null, limit: 1 }),
       retry: () => driver.retry({ after: null, limit: 1 }, T),
       forget: () => driver.forget({ after: null, limit: 1 }),

@@ -173,6 +173,24 @@ function onConnectionsOf({ name, open }: Library): void {
     connection.close();
   });
 
+  check("an open transaction that keeps the queue waiting is warned of, once", async (file) => {
+    const connection = open(file);
+    const lines: string[] = [];
+    const log = { warn: (line: string) => void lines.push(line), error() {} };
+    const queue = new Queue({ database: connection, env: {}, log, jobs: { record: () => {} } });
+    await queue.open();
+    lines.length = 0;
+    connection.exec("BEGIN");
+    const dispatch = queue.dispatch("record");
+    await until(() => lines.length > 0, "the warning");
+    assert.match(lines[0], /transaction open/);
+    connection.exec("COMMIT");
+    await soon(dispatch, "the dispatch");
+    assert.equal(lines.length, 1);
+    await queue.close();
+    connection.close();
+  });
+
   check("an open transaction of the app's is not disturbed by the queue's start", async (file) => {
     const connection = open(file);
     connection.exec("CREATE TABLE orders (item TEXT)");
@@ -291,7 +309,7 @@ test("what is neither a path nor a connection is refused, and named", async () =
       error instanceof QueueError && error.code === "CONFIG" && /database/.test(error.message);
     assert.throws(() => new SqliteDriver({ database }), isConfigError, String(database));
     await assert.rejects(async () => {
-      const queue = new Queue({ database, env: {}, jobs: {} });
+      const queue = new Queue({ database: database as string, env: {}, jobs: {} });
       await queue.open();
     }, isConfigError);
   }
@@ -320,6 +338,47 @@ test("a connection that was opened to read only is an error of the database", as
     await queue.close();
     connection.close();
   });
+});
+
+const unusual: Record<string, () => unknown> = {
+  "node:sqlite with BigInts and arrays": () =>
+    new DatabaseSync(":memory:", { readBigInts: true, returnArrays: true } as object),
+  "better-sqlite3 with BigInts": () => new BetterSqlite3(":memory:").defaultSafeIntegers(),
+  ...(bun === null ? {} : { "bun:sqlite with BigInts": () => new bun(":memory:", { safeIntegers: true }) }),
+};
+
+for (const [name, open] of Object.entries(unusual)) {
+  test(`${name}: the queue reads its own rows as it needs them`, async () => {
+    const driver = new SqliteDriver({ database: open() });
+    const ids = await driver.push([job({ payload: "1" }), job({ delay: 5000 })], 0);
+    const [held] = await take(driver, { now: 0 });
+    assert.deepEqual([held.id, held.attempt, held.payload], [ids[0], 1, "1"]);
+    await driver.fail(held, { error: "e", stack: null, failedAt: 1000 });
+    const [failed] = await driver.failed({ after: null, limit: 9 });
+    assert.deepEqual([failed.id, failed.attempts, failed.priority, failed.failedAt], [ids[0], 1, 0, 1000]);
+    const [{ delayed, failed: count }] = await driver.counts(0, 90_000);
+    assert.deepEqual([delayed, count, await driver.waiting()], [1, 1, 1]);
+    assert.deepEqual(await driver.retry({ after: null, limit: 9 }, 0), [{ id: ids[0], name: "job" }]);
+    await driver.close();
+  });
+}
+
+test("a connection whose rows cannot be read is refused", async () => {
+  const db = new DatabaseSync(":memory:", { readBigInts: true } as object);
+  const prepare = (sql: string): unknown => {
+    const statement = db.prepare(sql);
+    return {
+      run: statement.run.bind(statement),
+      get: statement.get.bind(statement),
+      all: statement.all.bind(statement),
+    };
+  };
+  const driver = new SqliteDriver({
+    database: { prepare, exec: (sql: string) => db.exec(sql), close: () => db.close(), inTransaction: false },
+  });
+  await assert.rejects(driver.open(), { code: "CONFIG", message: /BigInt/ });
+  await driver.close();
+  db.close();
 });
 
 test("two drivers on one connection keep out of each other's way", async () => {

@@ -471,7 +471,11 @@ const weights = names.chain((names) =>
 
 /** Which queue each of `draws` jobs comes from, one after another, when all have jobs enough. */
 function draw(shares: Shares, draws: number): string[] {
-  return Array.from({ length: draws }, () => shares.divide(1)[0].queue);
+  return Array.from({ length: draws }, () => {
+    const [{ queue }] = shares.divide(1);
+    shares.took([{ queue }]);
+    return queue;
+  });
 }
 
 test("a list of names is an order, written either way", () => {
@@ -511,6 +515,32 @@ test("by weight each queue gets exactly its part of every period, so none starve
         for (const [name, weight] of weights) {
           assert.equal(part.filter((queue) => queue === name).length, weight, `${name} in period ${period}`);
         }
+      }
+    }),
+  );
+});
+
+test("queues without jobs change nothing of the others' parts", () => {
+  fc.assert(
+    fc.property(weights, weights, fc.integer({ min: 1, max: 4 }), (busy, idle, want) => {
+      const names = new Set(busy.map(([name]) => name));
+      const shares = new Shares(Object.fromEntries([...idle, ...busy]), []);
+      const sum = busy.reduce((sum, [, weight]) => sum + weight, 0);
+      const given: string[] = [];
+      while (given.length < sum * 20) {
+        // As a driver with endless jobs of the busy queues does.
+        const jobs: { queue: string }[] = [];
+        for (const { queue, limit } of shares.divide(want)) {
+          for (let left = limit; names.has(queue) && left > 0 && jobs.length < want; left--) {
+            jobs.push({ queue });
+          }
+        }
+        shares.took(jobs);
+        given.push(...jobs.map(({ queue }) => queue));
+      }
+      for (const [name, weight] of busy) {
+        const part = given.filter((queue) => queue === name).length / given.length;
+        assert.equal(Math.abs(part - weight / sum) <= 0.1, true, `${name} gets ${part}, not ${weight / sum}`);
       }
     }),
   );

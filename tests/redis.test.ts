@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
-import { networkInterfaces } from "node:os";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
@@ -433,8 +432,10 @@ onRedis("a unix socket, and a database of its own", async (place) => {
   }
 });
 
-const noIpv6 = !Object.values(networkInterfaces()).flat().some((one) => one?.address === "::1") &&
-  "no IPv6 on this machine";
+const noIpv6 = await new Promise<string | false>((resolve) => {
+  const probe = createServer().on("error", () => resolve("no IPv6 on this machine"));
+  probe.listen(0, "::1", () => probe.close(() => resolve(false)));
+});
 
 onRedis("IPv6", async (place) => {
   const driver = place.driver({ url: `redis://[::1]:${place.server.port}` });

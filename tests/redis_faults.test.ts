@@ -136,7 +136,12 @@ withServer("a worker that is killed loses no job", async (server) => {
   await inFolder((folder) =>
     withPrograms(async (start) => {
       const redis = { url: server.url, prefix: "app:" };
-      const settings = { database: join(folder, "app.sqlite"), connection: "redis", redis, retryAfter: 1000 };
+      const settings = {
+        database: join(folder, "app.sqlite"),
+        connection: "redis" as const,
+        redis,
+        retryAfter: 1000,
+      };
       const queue = new Queue({ ...settings, env: {}, jobs: { record: {} } });
       const jobs = Array.from({ length: 600 }, (_, index) => ["record", String(index)] as ["record", string]);
       await queue.dispatchMany(jobs);

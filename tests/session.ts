@@ -60,7 +60,8 @@ export class Session {
       warn: (line: string) => void this.lines.push(`warn ${line}`),
       error: (line: string) => void this.lines.push(`error ${line}`),
     };
-    const queue = new Queue<J>({ database: ":memory:", env: {}, log, ...options, jobs });
+    const store = options.driver === undefined ? { database: ":memory:" } : {};
+    const queue = new Queue<J>({ ...store, env: {}, log, ...options, jobs });
     this.#queues.push(queue);
     await queue.open();
     return queue;

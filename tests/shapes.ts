@@ -95,6 +95,7 @@ export class BetterSqlite3 {
   readonly memory: boolean;
   readonly readonly: boolean = false;
   readonly #db: DatabaseSync;
+  #safe = false;
 
   constructor(path: string) {
     this.name = path;
@@ -116,7 +117,13 @@ export class BetterSqlite3 {
   }
 
   prepare(sql: string): BetterSqlite3Statement {
-    return new BetterSqlite3Statement(sql, named(() => this.#db.prepare(sql)));
+    return new BetterSqlite3Statement(sql, named(() => this.#db.prepare(sql))).safeIntegers(this.#safe);
+  }
+
+  /** Statements that are compiled from now on give BigInts. */
+  defaultSafeIntegers(toggle = true): this {
+    this.#safe = toggle;
+    return this;
   }
 
   close(): this {
@@ -134,6 +141,11 @@ class BetterSqlite3Statement {
     this.#sql = sql;
     this.reader = READS.test(sql);
     this.#statement = statement;
+  }
+
+  safeIntegers(toggle = true): this {
+    this.#statement.setReadBigInts(toggle);
+    return this;
   }
 
   run(...parameters: SQLInputValue[]): { changes: number; lastInsertRowid: number } {

@@ -3,9 +3,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
+import { type Job, Queue } from "@x/queue";
 import { SqliteDriver } from "../drivers/sqlite.ts";
+import { warnOfJournal } from "../drivers/sqlite/file.ts";
 import { conformance, failure, job, take } from "./conformance.ts";
 import { inFolder, newFolder } from "./folder.ts";
+import { soon, until } from "./until.ts";
 
 conformance({
   name: "SQLite in a file",
@@ -180,3 +183,186 @@ test("a new file has a write-ahead log, so that readers and the writer do not wa
     await driver.close();
   });
 });
+
+test("handlers get a connection of their own, which waits for other processes' writes", async () => {
+  await inFolder(async (folder) => {
+    const database = join(folder, "queue.sqlite");
+    const driver = new SqliteDriver({ database, synchronous: "full" });
+    const closed: unknown = driver.database;
+    assert.equal(closed, undefined, "before the store is open");
+    await driver.open();
+    const db = driver.database as DatabaseSync;
+    assert.equal(driver.database, db);
+    assert.equal(db.prepare("PRAGMA busy_timeout").get()?.timeout, 5000);
+    assert.equal(db.prepare("PRAGMA synchronous").get()?.synchronous, 2);
+    db.exec("BEGIN; CREATE TABLE orders (item TEXT)");
+    db.exec("COMMIT");
+    db.exec("BEGIN");
+    assert.equal(db.prepare("SELECT count(*) AS jobs FROM jobs").get()?.jobs, 0);
+    await soon(driver.push([job()], T), "a push beside a handler's transaction");
+    db.exec("COMMIT");
+    db.close();
+    await soon(driver.push([job()], T), "a push after a handler closed its connection");
+    const next = driver.database as DatabaseSync;
+    assert.equal(next.prepare("SELECT count(*) AS jobs FROM jobs").get()?.jobs, 2);
+    await driver.close();
+    assert.equal(next.isOpen, false);
+    const after: unknown = driver.database;
+    assert.equal(after, undefined);
+    assert.equal(existsSync(`${database}-wal`), false);
+  });
+});
+
+test("a handler that throws within its transaction does not stop the queue", async () => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const seen: unknown[] = [];
+    const queue = new Queue({
+      database: join(folder, "queue.sqlite"),
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        torn: ({ db }: Job) => {
+          db.exec("CREATE TABLE IF NOT EXISTS orders (item TEXT)");
+          db.exec("BEGIN IMMEDIATE");
+          db.exec("INSERT INTO orders VALUES ('tea')");
+          throw new Error("kaboom");
+        },
+        whole: ({ db }: Job) => {
+          db.exec("BEGIN");
+          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
+          db.exec("COMMIT");
+        },
+        last: () => void seen.push("last"),
+      },
+    });
+    await queue.dispatchMany([["torn"], ["torn"], ["whole"], ["last"]]);
+    await soon(queue.work({ stopWhenEmpty: true, concurrency: 2 }), "the queue to go on");
+    assert.deepEqual(seen, [0, "last"], "what it wrote was rolled back");
+    assert.equal((await queue.failed()).length, 2);
+    assert.equal(lines.some((line) => line.includes("left a transaction open")), true, lines.join("\n"));
+    await queue.close();
+  });
+});
+
+test("an idle look gives free pages back, and does not wait for a lock to do so", async () => {
+  await inFolder(async (folder) => {
+    const database = join(folder, "queue.sqlite");
+    const driver = new SqliteDriver({ database });
+    const payload = "x".repeat(5000);
+    await driver.push(Array.from({ length: 400 }, () => job({ payload })), T);
+    for (const held of await take(driver, { limit: 400 })) await driver.complete(held);
+    const other = new DatabaseSync(database);
+    const free = (): number => Number(other.prepare("PRAGMA freelist_count").get()!.freelist_count);
+    const before = free();
+    assert.equal(before > 256, true, "there are some");
+    other.exec("BEGIN IMMEDIATE");
+    assert.deepEqual(await soon(take(driver), "the look"), []);
+    other.exec("COMMIT");
+    await until(() => free() < before, "free pages to be given back");
+    other.close();
+    await driver.close();
+  });
+});
+
+test("options that would have no effect are refused", () => {
+  const refused = (options: Record<string, unknown>, pattern: RegExp): void =>
+    assert.throws(() => new SqliteDriver(options as never), { code: "CONFIG", message: pattern });
+  refused({ database: ":memory:", synchronous: "FULL" }, /synchronous="FULL"/);
+  refused({ database: ":memory:", synchronous: 2 }, /synchronous=2/);
+  refused({ database: ":memory:", sync: "full" }, /options\.sync/);
+  const connection = new DatabaseSync(":memory:");
+  refused({ database: connection, synchronous: "full" }, /PRAGMA synchronous/);
+  connection.close();
+});
+
+test("every close waits for the end of the first", async () => {
+  await inFolder(async (folder) => {
+    const database = join(folder, "queue.sqlite");
+    const driver = new SqliteDriver({ database });
+    const pushed = driver.push([job()], T);
+    const first = driver.close();
+    await driver.close();
+    assert.equal(existsSync(database), true);
+    assert.equal(existsSync(`${database}-wal`), false, "the file is closed");
+    await first;
+    assert.equal((await pushed).length, 1);
+  });
+});
+
+test("a file system that takes no write-ahead log is warned of", () => {
+  const lines: string[] = [];
+  warnOfJournal("/mnt/app.sqlite", "wal", (line) => void lines.push(line));
+  assert.equal(lines.length, 0);
+  warnOfJournal("/mnt/app.sqlite", "delete", (line) => void lines.push(line));
+  assert.match(lines[0], /\/mnt\/app\.sqlite has journal_mode=delete/);
+});
+
+test("reads are done without the write lock, and see what was written in their turn", async () => {
+  const { connection, ran } = watched();
+  const driver = new SqliteDriver({ database: connection });
+  await driver.open();
+  ran.length = 0;
+  const [, waiting, counts] = await Promise.all([
+    driver.push([job()], T),
+    driver.waiting(),
+    driver.counts(T, 90_000),
+  ]);
+  assert.deepEqual([waiting, counts[0].ready], [1, 1]);
+  const end = ran.indexOf("COMMIT");
+  assert.equal(ran.indexOf("BEGIN IMMEDIATE") < end, true);
+  const within = ran.slice(0, end).filter((sql) => /\bcount\(/.test(sql));
+  assert.deepEqual(within, []);
+  assert.equal(ran.slice(end).filter((sql) => /\bcount\(/.test(sql)).length >= 2, true);
+  await driver.close();
+  connection.close();
+});
+
+test("failed jobs move without their payloads being read, and 500 at a time", async () => {
+  const { connection, ran } = watched();
+  const driver = new SqliteDriver({ database: connection });
+  const ids = await driver.push(
+    Array.from({ length: 1200 }, (_, index) => job({ payload: String(index) })),
+    T,
+  );
+  const fail = async (): Promise<void> => {
+    for (const held of await take(driver, { limit: 1200 })) await driver.fail(held, failure());
+  };
+  await fail();
+  ran.length = 0;
+  const backwards = [...ids].reverse();
+  const retried = await driver.retry({ ids: backwards }, T);
+  assert.deepEqual(retried.map(({ id }) => id), ids);
+  assert.equal(ran.filter((sql) => sql === "COMMIT").length, 3);
+  await fail();
+  ran.length = 0;
+  assert.deepEqual((await driver.forget({ ids: backwards })).map(({ id }) => id), ids);
+  assert.equal(ran.filter((sql) => sql === "COMMIT").length, 3);
+  assert.deepEqual(ran.filter((sql) => /^\s*SELECT\b.*\bpayload\b/s.test(sql)), []);
+  await driver.close();
+  connection.close();
+});
+
+/** A connection, and the text of each statement that is run on it. */
+function watched(): { connection: DatabaseSync; ran: string[] } {
+  const db = new DatabaseSync(":memory:");
+  const ran: string[] = [];
+  const connection = new Proxy(db, {
+    get(target, key) {
+      if (key !== "prepare") {
+        const value = Reflect.get(target, key, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      }
+      return (sql: string) => {
+        const statement = target.prepare(sql);
+        const note = <Result>(run: (...values: never[]) => Result) => (...values: never[]): Result => {
+          ran.push(sql);
+          return run.apply(statement, values);
+        };
+        return { run: note(statement.run), get: note(statement.get), all: note(statement.all) };
+      };
+    },
+  });
+  return { connection, ran };
+}

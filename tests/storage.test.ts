@@ -420,23 +420,115 @@ upgraded("an upgraded file runs named queues, priorities and fractions", () => {
   ]);
 });
 
-upgraded(
-  "in an upgraded file, too, a stale worker cannot settle a job that got the row id of its own",
-  () => {},
-  async (
-    ours,
-  ) => {
-    await ours.push([job({ payload: "1" })], T);
-    const [stale] = await take(ours);
-    const [held] = await take(ours, { now: T + LEASE });
-    await ours.complete(held);
-    await ours.push([job({ payload: "2" })], T);
-    const [other] = await take(ours);
-    assert.equal(await ours.complete(stale), false);
-    assert.deepEqual(await ours.extend([stale], T), [stale]);
-    assert.equal(await ours.complete(other), true);
-  },
-);
+upgraded("in an upgraded file, too, an id is given once", (theirs) => {
+  for (const payload of ["1", "2"]) theirs.push("job", payload, S);
+  theirs.remove(theirs.reserve(S)!);
+  theirs.remove(theirs.reserve(S)!);
+  theirs.db.exec("INSERT INTO failed_jobs VALUES (41, 'job', 'p', 'e', 1)");
+}, async (ours, theirs) => {
+  const ids: string[] = [];
+  for (let round = 0; round < 3; round++) {
+    ids.push(...await ours.push([job()], T));
+    assert.equal(await ours.complete((await take(ours))[0]), true);
+  }
+  assert.deepEqual(ids, ["42", "43", "44"], "nor one of a failed job");
+  theirs.push("job", "p", S);
+  assert.equal(theirs.reserve(S)?.id, 45n, "to the original's jobs, too");
+});
+
+upgraded("an upgrade keeps what the app added to the table", (theirs) => {
+  theirs.db.exec(`ALTER TABLE jobs ADD COLUMN "the user" TEXT DEFAULT 'ada' CHECK ("the user" <> '');
+    CREATE INDEX mine ON jobs ("the user")`);
+  theirs.push("job", "p", S);
+}, async (ours, theirs) => {
+  await ours.push([job()], T);
+  assert.deepEqual(rows(theirs.db, 'SELECT id, "the user" AS user FROM jobs'), [
+    { id: 1, user: "ada" },
+    { id: 2, user: "ada" },
+  ]);
+  assert.throws(() => theirs.db.exec(`UPDATE jobs SET "the user" = ''`), /CHECK/);
+  const [table] = rows(theirs.db, "SELECT sql FROM sqlite_schema WHERE name = 'jobs'");
+  assert.match(String(table.sql), /AUTOINCREMENT/);
+  assert.equal(rows(theirs.db, "SELECT 1 FROM sqlite_schema WHERE name = 'mine'").length, 1);
+});
+
+const ENTANGLED: Record<string, string> = {
+  "a trigger":
+    "CREATE TABLE gone (id); CREATE TRIGGER t AFTER DELETE ON jobs BEGIN INSERT INTO gone VALUES (old.id); END",
+  "a view": "CREATE VIEW v AS SELECT id FROM jobs",
+  "a foreign key":
+    "CREATE TABLE r (job INTEGER REFERENCES jobs (id) ON DELETE CASCADE); INSERT INTO r VALUES (1)",
+  "an id of 63 bits": "UPDATE jobs SET id = 9223372036854775807 WHERE id = 2",
+};
+
+for (const [what, sql] of Object.entries(ENTANGLED)) {
+  upgraded(`a table with ${what} is upgraded as it stands`, (theirs) => {
+    theirs.push("job", "1", S);
+    theirs.push("job", "2", S);
+    theirs.db.exec(sql);
+  }, async (ours, theirs) => {
+    const [table] = rows(theirs.db, "SELECT sql FROM sqlite_schema WHERE name = 'jobs'");
+    assert.doesNotMatch(String(table.sql), /AUTOINCREMENT/);
+    if (what === "a trigger") assert.deepEqual(rows(theirs.db, "SELECT * FROM gone"), []);
+    if (what === "a foreign key") assert.equal(rows(theirs.db, "SELECT * FROM r").length, 1);
+    await ours.push([job({ payload: "3" })], T);
+    const held = await take(ours, { limit: 9 });
+    assert.deepEqual(held.map(({ payload }) => payload).sort(), ["1", "2", "3"]);
+  });
+}
+
+together("a job that the original delayed for ever is no hindrance", async (ours, theirs) => {
+  const insert = theirs.db.prepare(
+    "INSERT INTO jobs (name, payload, available_at) VALUES ('job', 'never', ?)",
+  );
+  insert.run(2n ** 63n - 1n);
+  insert.run(-(2n ** 63n));
+  const ask = { queues: [{ queue: "default", limit: 1 }], limit: 1, prefetch: 0, now: T, retryAfter: LEASE };
+  assert.equal((await ours.reserve(ask)).jobs.length, 1, "the one that was always due");
+  const { jobs, nextIn } = await ours.reserve(ask);
+  assert.deepEqual(jobs, []);
+  assert.equal(Number.isFinite(nextIn), true);
+  await ours.push([job({ payload: "now" })], T);
+  assert.deepEqual((await take(ours)).map(({ payload }) => payload), ["now"]);
+  assert.deepEqual((await ours.counts(T, LEASE)).map(({ delayed, reserved }) => [delayed, reserved]), [[
+    1,
+    2,
+  ]]);
+});
+
+together("ids of more than 53 bits are kept to the last digit", async (ours, theirs) => {
+  const large = 2n ** 53n + 1n;
+  const jobs = theirs.db.prepare(
+    "INSERT INTO jobs (id, name, payload, available_at) VALUES (?, 'job', ?, 0)",
+  );
+  for (let index = 0n; index < 10n; index++) jobs.run(large + index, String(index));
+  const failed = theirs.db.prepare(
+    "INSERT INTO failed_jobs VALUES (?, 'job', 'f', 'e', 1, 'x', 0, 1, NULL, NULL, NULL)",
+  );
+  const FAILED = [-(2n ** 63n), 7n, 2n ** 62n + 1n, 2n ** 63n - 1n];
+  for (const id of FAILED) failed.run(id);
+
+  const [pushed] = await ours.push([job()], T);
+  assert.equal(pushed, String(large + 10n));
+  const held = await take(ours, { limit: 10 });
+  assert.deepEqual(
+    held.map(({ id }) => id),
+    Array.from({ length: 10 }, (_, index) => String(large + BigInt(index))),
+  );
+  assert.deepEqual(await ours.extend(held, T), []);
+  assert.deepEqual(await Promise.all(held.slice(1).map((one) => ours.complete(one))), Array(9).fill(true));
+  assert.equal(await ours.fail(held[0], failure()), true);
+
+  const all = await ours.failed({ after: null, limit: 99 });
+  const ids = [FAILED[0], FAILED[1], large, FAILED[2], FAILED[3]].map(String);
+  assert.deepEqual(all.map(({ id }) => id), ids);
+  assert.deepEqual((await ours.failed({ after: ids[2], limit: 99 })).map(({ id }) => id), ids.slice(3));
+  assert.deepEqual((await ours.failed({ ids: [...ids].reverse() })).map(({ id }) => id), ids);
+  assert.deepEqual(await ours.forget({ ids: [ids[4], String(2n ** 63n)] }), [{ id: ids[4], name: "job" }]);
+  assert.deepEqual((await ours.retry({ after: null, limit: 99 }, T)).map(({ id }) => id), ids.slice(0, 4));
+  assert.deepEqual(await ours.failed({ after: null, limit: 9 }), []);
+  assert.equal((await ours.push([job()], T)).length, 1);
+});
 
 test("an upgrade leaves the app's own tables alone, and a second one does nothing", async () => {
   await inFolder(async (folder) => {

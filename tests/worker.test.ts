@@ -924,7 +924,7 @@ inSession("a listener that throws is logged, and changes nothing", async ({ cloc
   assert.equal((await jobs.failed()).length, 1);
   assert.equal(worker.over, false);
   const about = (type: string): string =>
-    `error queue: a listener of ${type} events threw: Error: cannot bear ${type}`;
+    `error queue: a listener of ${type} events threw: cannot bear ${type}`;
   assert.deepEqual(lines.filter((line) => line.includes("listener")), [
     ...[about("started"), about("completed")],
     ...[about("started"), about("failed")],

@@ -28,22 +28,35 @@ export interface Connection {
 }
 
 /** What `node:sqlite`, `bun:sqlite`, `better-sqlite3` and `@db/sqlite` have in common. */
-interface Library {
+export interface Library {
+  /** Compiles one statement. */
   prepare(sql: string): Statement;
+  /** Runs SQL text. */
   exec(sql: string): unknown;
+  /** Closes it. */
   close(): void;
   /** `node:sqlite`. */
   readonly isTransaction?: boolean;
+  /** As above. */
+  readonly isOpen?: boolean;
   /** The other three. */
   readonly inTransaction?: boolean;
 }
 
-interface Statement {
+/** A compiled statement. */
+export interface Statement {
   /** The number of changes, or an object that has it. */
   run(...parameters: Value[]): unknown;
   /** `bun:sqlite` returns null for a miss, the others undefined. */
   get(...parameters: Value[]): unknown;
+  /** Every row. */
   all(...parameters: Value[]): unknown[];
+  /** `node:sqlite`. */
+  setReadBigInts?(enabled: boolean): unknown;
+  /** `node:sqlite`. */
+  setReturnArrays?(enabled: boolean): unknown;
+  /** `bun:sqlite` and `better-sqlite3`. */
+  safeIntegers?(enabled: boolean): unknown;
 }
 
 /** Whether `value` has the shape of a supported connection. */
@@ -53,13 +66,21 @@ export function isConnection(value: unknown): boolean {
     typeof candidate.exec === "function" && typeof candidate.close === "function";
 }
 
+/** An app may have its connection give BigInts, or rows as arrays: ours are numbers, by name. */
+function plain(statement: Statement): Statement {
+  statement.setReadBigInts?.(false);
+  statement.setReturnArrays?.(false);
+  statement.safeIntegers?.(false);
+  return statement;
+}
+
 /** Takes an open connection of any of the four libraries. */
 export function adapt(raw: unknown): Connection {
   const library = raw as Library;
   const statements = new Map<string, Statement>();
   const prepared = (sql: string): Statement => {
     let statement = statements.get(sql);
-    if (statement === undefined) statements.set(sql, statement = library.prepare(sql));
+    if (statement === undefined) statements.set(sql, statement = plain(library.prepare(sql)));
     return statement;
   };
   return {
@@ -78,15 +99,27 @@ export function adapt(raw: unknown): Connection {
 }
 
 /**
+ * Makes sure of what {@linkcode adapt} asked for.
+ *
+ * @throws {QueueError} `CONFIG` for a connection whose rows are not as the queue reads them, and cannot be made so.
+ */
+export function refuseOtherRows(connection: Connection): void {
+  if (connection.get("SELECT 1 AS one")?.one === 1) return;
+  throw new QueueError(
+    "CONFIG",
+    "database: the connection gives integers as BigInt, or rows in a shape of their own: open one without such options",
+  );
+}
+
+/**
  * Opens a file with `node:sqlite`. Its busy timeout is 0: a write lock that another process holds must not freeze
  * the event loop, so the turn waits for it asynchronously.
  *
  * @throws {QueueError} `CONFIG` where the runtime has no `node:sqlite`.
  */
 export async function openFile(path: string): Promise<Connection> {
-  let sqlite: typeof import("node:sqlite");
   try {
-    sqlite = await import("node:sqlite");
+    sqlite ??= await import("node:sqlite");
   } catch (cause) {
     throw new QueueError(
       "CONFIG",
@@ -94,7 +127,14 @@ export async function openFile(path: string): Promise<Connection> {
       { cause },
     );
   }
-  return adapt(new sqlite.DatabaseSync(path, { timeout: 0 }));
+  return adapt(openNow(path, 0));
+}
+
+let sqlite: typeof import("node:sqlite") | null = null;
+
+/** Opens a file at once; only after `openFile`. */
+export function openNow(path: string, timeout: number): Library {
+  return new sqlite!.DatabaseSync(path, { timeout }) as Library;
 }
 
 /** SQLite's primary result codes that the driver tells apart: https://sqlite.org/rescode.html */

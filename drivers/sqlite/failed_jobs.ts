@@ -4,15 +4,16 @@
  * @module
  */
 import { randomUUID } from "node:crypto";
-import type { FailedJob, FailedSelection, Failure, NewJob, Reservation } from "../../core/driver.ts";
+import type { FailedJob, FailedSelection, Failure, Moved, Reservation } from "../../core/driver.ts";
 import type { Connection, Row } from "./connection.ts";
+import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
 /**
  * Records a failure, inside the caller's transaction. The row takes the job's own id, so that one number names the
  * job wherever it is; where a foreign row has that id already, SQLite gives it another.
  */
 export function insertFailed(connection: Connection, job: Reservation, why: Failure): void {
-  const id = numericId(job.id);
+  const id = rowId(job.id);
   const taken = id !== null &&
     connection.get("SELECT 1 FROM failed_jobs WHERE id = ?", id) !== undefined;
   connection.run(
@@ -30,35 +31,64 @@ export function insertFailed(connection: Connection, job: Reservation, why: Fail
   );
 }
 
-const COLUMNS = "id, name, payload, error, failed_at, queue, priority, attempts, stack";
+const COLUMNS = `CAST(id AS TEXT) AS id, name, payload, error, ${
+  readable("failed_at")
+} AS failed_at, queue, priority, attempts, stack`;
 
 /** The selected rows, in the order of their ids. */
 export function selectFailed(connection: Connection, selection: FailedSelection): FailedJob[] {
   if ("ids" in selection) {
-    return [...new Set(selection.ids.map(numericId))]
-      .filter((id) => id !== null)
-      .sort((a, b) => a - b)
-      .map((id) => connection.get(`SELECT ${COLUMNS} FROM failed_jobs WHERE id = ?`, id))
+    return rowIds(selection.ids)
+      .map((id) => connection.get(`SELECT ${COLUMNS} FROM failed_jobs WHERE id = ?`, rowId(id)))
       .filter((row) => row !== undefined)
       .map(toFailedJob);
   }
-  return connection.all(
-    `SELECT ${COLUMNS} FROM failed_jobs WHERE id > ? ORDER BY id LIMIT ?`,
-    selection.after === null
-      ? Number.MIN_SAFE_INTEGER
-      : numericId(selection.after) ?? Number.MAX_SAFE_INTEGER,
-    selection.limit,
-  ).map(toFailedJob);
+  return readPage(connection, COLUMNS, selection).map(toFailedJob);
 }
 
-/** Deletes one row. */
-export function deleteFailed(connection: Connection, id: string): void {
-  connection.run("DELETE FROM failed_jobs WHERE id = ?", Number(id));
+function readPage(
+  connection: Connection,
+  columns: string,
+  { after, limit }: { after: string | null; limit: number },
+): Row[] {
+  const from = (condition: string) =>
+    `SELECT ${columns} FROM failed_jobs ${condition} ORDER BY failed_jobs.id LIMIT ?`;
+  if (after === null) return connection.all(from(""), limit);
+  const id = rowId(after);
+  return id === null ? [] : connection.all(from("WHERE failed_jobs.id > ?"), id, limit);
 }
 
-/** What a retry puts back: the same job, due at once. */
-export function renewed(job: FailedJob): NewJob {
-  return { name: job.name, payload: job.payload, queue: job.queue, priority: job.priority, delay: 0 };
+/** The ids of the selected rows, in their order, without reading what may be megabytes of payload. */
+function selectIds(connection: Connection, selection: FailedSelection): string[] {
+  if ("ids" in selection) return rowIds(selection.ids);
+  return readPage(connection, "CAST(id AS TEXT) AS id", selection).map((row) => row.id as string);
+}
+
+/**
+ * Puts rows back into `jobs`, each under its id where that is free. One from 2^53 on is not given to a job: AUTOINCREMENT
+ * would count on from there.
+ */
+export function retryFailed(connection: Connection, selection: FailedSelection, dueAt: number): Moved[] {
+  return selectIds(connection, selection).flatMap((id) => {
+    connection.run(
+      `INSERT INTO jobs (id, name, payload, available_at, queue, priority)
+        SELECT CASE WHEN id < 9007199254740991 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = failed_jobs.id)
+          THEN id END, name, payload, ?, queue, priority FROM failed_jobs WHERE id = ?`,
+      dueAt,
+      rowId(id),
+    );
+    return deleteFailed(connection, id);
+  });
+}
+
+/** Deletes rows. */
+export function forgetFailed(connection: Connection, selection: FailedSelection): Moved[] {
+  return selectIds(connection, selection).flatMap((id) => deleteFailed(connection, id));
+}
+
+function deleteFailed(connection: Connection, id: string): Moved[] {
+  return connection.all("DELETE FROM failed_jobs WHERE id = ? RETURNING name", rowId(id))
+    .map(({ name }) => ({ id, name: String(name) }));
 }
 
 function toFailedJob(row: Row): FailedJob {
@@ -77,14 +107,13 @@ function toFailedJob(row: Row): FailedJob {
 
 /** A failed job, and what else tells its row from one that takes its id later. */
 export interface FailedRow extends FailedJob {
-  /** The number of its row. */
-  readonly row: number;
+  /** The id of its row. */
+  readonly row: string;
   /** Its id in the store that it failed in; `null` where that was this table's own. */
   readonly jobId: string | null;
   /** What tells this failure from every other one; `null` where another program wrote it. */
   readonly failure: string | null;
 }
-
 /** The table as another driver sees it, whose failures live here while its jobs do not. */
 export class FailedJobs {
   readonly #run: <Result>(run: (connection: Connection) => Result) => Promise<Result>;
@@ -135,15 +164,18 @@ export class FailedJobs {
       if (!("ids" in selection)) {
         return selectFailed(connection, selection).map((job) => toFailedRow(connection, job));
       }
-      const rows = new Map<number, FailedRow>();
+      const rows = new Map<string, FailedRow>();
       for (const id of selection.ids) {
-        const row = numericId(id) ??
-          connection.get("SELECT id FROM failed_jobs WHERE job_id = ?", id)?.id as number | undefined;
+        const row = rowId(id) !== null
+          ? id
+          : connection.get("SELECT CAST(id AS TEXT) AS id FROM failed_jobs WHERE job_id = ?", id)?.id as
+            | string
+            | undefined;
         if (row === undefined) continue;
-        const [job] = selectFailed(connection, { ids: [String(row)] });
+        const [job] = selectFailed(connection, { ids: [row] });
         if (job !== undefined && !rows.has(row)) rows.set(row, { ...toFailedRow(connection, job), id });
       }
-      return [...rows.values()].sort((a, b) => a.row - b.row);
+      return [...rows.values()].sort((a, b) => byNumber(a.row, b.row));
     });
   }
 
@@ -153,8 +185,8 @@ export class FailedJobs {
       rows.map(({ row, failure, payload, failedAt }) =>
         connection.run(
           `DELETE FROM failed_jobs
-            WHERE id = ? AND coalesce(failure, '') = ? AND payload = ? AND failed_at = ?`,
-          row,
+            WHERE id = ? AND coalesce(failure, '') = ? AND payload = ? AND ${readable("failed_at")} = ?`,
+          rowId(row),
           failure ?? "",
           payload,
           failedAt / 1000,
@@ -173,16 +205,11 @@ export class FailedJobs {
 }
 
 function toFailedRow(connection: Connection, job: FailedJob): FailedRow {
-  const found = connection.get("SELECT job_id, failure FROM failed_jobs WHERE id = ?", Number(job.id));
+  const found = connection.get("SELECT job_id, failure FROM failed_jobs WHERE id = ?", rowId(job.id));
   return {
     ...job,
-    row: Number(job.id),
+    row: job.id,
     jobId: (found?.job_id ?? null) as string | null,
     failure: (found?.failure ?? null) as string | null,
   };
-}
-
-/** A row id; `null` for text that cannot be one. */
-export function numericId(id: string): number | null {
-  return /^(0|[1-9]\d{0,14})$/.test(id) ? Number(id) : null;
 }

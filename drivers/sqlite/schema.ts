@@ -10,11 +10,11 @@ import { QueueError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
 /** Raised with every change of the tables. A file with a higher number was made by a newer release. */
-export const SCHEMA = 2;
+export const SCHEMA = 3;
 
 /**
  * AUTOINCREMENT, which the original lacks, keeps an id from being given twice: a log line or a `queue:retry 7` of
- * yesterday must not name another job today. Files of the original keep their own table, without it.
+ * yesterday must not name another job today.
  */
 const JOBS = `CREATE TABLE IF NOT EXISTS jobs (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -106,8 +106,75 @@ function build(connection: Connection): void {
     if (columnsOf(connection, table).includes(column)) continue;
     connection.run(`ALTER TABLE ${table} ADD COLUMN ${column} ${definition}`);
   }
+  addAutoincrement(connection);
   for (const sql of [...INDEXES, ...KEYS]) connection.run(sql);
+  seedIds(connection);
   connection.run("INSERT OR REPLACE INTO queue_meta (key, value) VALUES ('schema', ?)", SCHEMA);
+}
+
+/** From here on, an integer is no number that every library reads. */
+const LARGE = 2 ** 53 - 1;
+
+/**
+ * Makes the original's `jobs` anew with AUTOINCREMENT, which no ALTER adds: its own text with that word, so that columns
+ * and constraints of the app's stay. A table that is entangled with others stays as it is, and may give an id again.
+ */
+function addAutoincrement(connection: Connection): void {
+  const name = /^CREATE TABLE\s+(?:jobs|"jobs"|'jobs'|`jobs`|\[jobs\])\s*(?=\()/i;
+  const key = /\b(id"?\s+INTEGER\s+PRIMARY\s+KEY)(?!\s+(?:ASC|DESC|ON|AUTOINCREMENT)\b)/gi;
+  const sql = String(
+    connection.get("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'jobs'")?.sql,
+  );
+  if (/\bAUTOINCREMENT\b/i.test(sql) || !name.test(sql) || sql.match(key)?.length !== 1) return;
+  if (isEntangled(connection)) return;
+  const columns = columnsOf(connection, "jobs").map((column) => `"${column.replaceAll('"', '""')}"`).join(
+    ", ",
+  );
+  const indexes = connection.all(
+    `SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'jobs' AND sql IS NOT NULL
+      AND name NOT IN ('jobs_available', 'jobs_reserved')`,
+  );
+  connection.run("SAVEPOINT queue_rebuild");
+  try {
+    connection.run(sql.replace(name, "CREATE TABLE queue_jobs_new ").replace(key, "$1 AUTOINCREMENT"));
+    connection.run(`INSERT INTO queue_jobs_new (${columns}) SELECT ${columns} FROM jobs`);
+    connection.run("DROP TABLE jobs");
+    connection.run("ALTER TABLE queue_jobs_new RENAME TO jobs");
+    for (const index of indexes) connection.run(String(index.sql));
+  } catch (error) {
+    // The app's schema has something that we did not think of; or the disk is full, and all is rolled back.
+    if (!connection.inTransaction) throw error;
+    connection.run("ROLLBACK TO queue_rebuild");
+  }
+  connection.run("RELEASE queue_rebuild");
+}
+
+/**
+ * Whether triggers, views or foreign keys would break or, worse, act when `jobs` is dropped; or an id is so large that
+ * AUTOINCREMENT may find no next one.
+ */
+function isEntangled(connection: Connection): boolean {
+  return connection.get(
+        "SELECT 1 FROM sqlite_schema WHERE type IN ('trigger', 'view') AND (tbl_name = 'jobs' OR sql LIKE '%jobs%') LIMIT 1",
+      ) !== undefined ||
+    connection.get(
+        `SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS f
+      WHERE t.type = 'table' AND (f."table" = 'jobs' COLLATE NOCASE OR t.name = 'jobs') LIMIT 1`,
+      ) !== undefined ||
+    connection.get("SELECT 1 FROM jobs WHERE id >= ? LIMIT 1", LARGE) !== undefined;
+}
+
+/** New jobs get ids above those of all failed ones, which may have been other jobs'. */
+function seedIds(connection: Connection): void {
+  const sql = connection.get("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'jobs'")?.sql;
+  if (!/\bAUTOINCREMENT\b/i.test(String(sql))) return;
+  const last = connection.get(
+    "SELECT max(id) AS id FROM (SELECT id FROM jobs UNION ALL SELECT id FROM failed_jobs) WHERE id < ?",
+    LARGE,
+  )?.id;
+  if (typeof last !== "number") return;
+  const known = connection.run("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'jobs'", last);
+  if (known === 0) connection.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?)", last);
 }
 
 /** An app may have a table named `jobs` for something else: better to say so than to fail at each statement. */

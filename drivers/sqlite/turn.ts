@@ -7,6 +7,7 @@
 import { setImmediate } from "node:timers";
 import type { QueueError } from "../../core/errors.ts";
 import { type Connection, faultOf } from "./connection.ts";
+import { gaveUp, LOCK_DEADLINE, type Obstacle, type TransactionWatch } from "./lock.ts";
 
 /** The order within a turn: what was dispatched can be reserved at once, and what was settled frees its place first. */
 export type Rank = 0 | 1 | 2;
@@ -19,10 +20,10 @@ export interface Task<Item, Result> {
   readonly item: Item;
   /**
    * Runs inside the transaction: one result an item. Neighbours in a turn with the same function share a call. It may
-   * be called again after a rollback, so it changes nothing but the database.
+   * be called again after a rollback, so it changes nothing but the database. A task without it only reads.
    */
-  readonly run: (connection: Connection, items: readonly Item[]) => Result[];
-  /** Reads only, before the write lock: the result where there is nothing to write, else `undefined`. */
+  readonly run?: (connection: Connection, items: readonly Item[]) => Result[];
+  /** Reads only, without the write lock: the result where there is nothing to write, else `undefined`. */
   readonly peek?: (connection: Connection, item: Item) => Result | undefined;
   /** Whether it makes jobs ready: idle workers hear of it after the commit. */
   readonly stores?: boolean;
@@ -34,6 +35,8 @@ export interface Surroundings {
   connect(): Promise<Connection>;
   /** Throws where the open file is not the one that its name leads to. */
   verify(): void;
+  /** Knows whether the app has a transaction open. */
+  readonly watch: TransactionWatch;
   /** Called after a commit that made jobs ready. */
   stored(): void;
   /** Makes the error that callers see. */
@@ -48,9 +51,6 @@ interface Pending extends Task<any, unknown> {
   readonly deadline: number;
 }
 
-/** How long a call waits for another process's write lock, in milliseconds. */
-const LOCK_DEADLINE = 10_000;
-
 /** How often the file is verified while nothing is stored, in milliseconds. */
 const VERIFY_EVERY = 1000;
 
@@ -62,7 +62,7 @@ export class Turn {
   #scheduled = false;
   #opening = false;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  /** Since when the write lock could not be had, in milliseconds of `performance.now()`. */
+  /** Since when somebody has been in the way, in milliseconds of `performance.now()`. */
   #busySince: number | null = null;
   #verifiedAt = -Infinity;
   #drained: (() => void)[] = [];
@@ -139,13 +139,25 @@ export class Turn {
   #flush(connection: Connection, tasks: Pending[]): void {
     try {
       // The app may have a transaction of its own open on a connection that it brought: it comes first.
-      if (connection.inTransaction) return this.#wait(tasks, new Error(OPEN_TRANSACTION));
+      if (this.#around.watch.isOpen(connection)) return this.#wait(tasks, "transaction");
       this.#verify(tasks.some((task) => task.stores));
     } catch (error) {
       return this.#rejectAll(tasks, error);
     }
-    const writing = tasks.some((task) => task.peek === undefined) ? tasks : this.#peek(connection, tasks);
+    const reading = tasks.filter((task) => task.run === undefined);
+    let writing = reading.length === 0 ? tasks : tasks.filter((task) => task.run !== undefined);
+    if (writing.every((task) => task.peek !== undefined)) writing = this.#peek(connection, writing);
     if (writing.length > 0) this.#write(connection, writing.sort((a, b) => a.rank - b.rank));
+    // After the commit, so that reads see it and the write lock is not held for them.
+    if (reading.length > 0) this.#read(connection, reading);
+    if (this.#timer === null) this.#busySince = null;
+  }
+
+  #read(connection: Connection, tasks: Pending[]): void {
+    // The file may have been found replaced meanwhile.
+    if (this.#connection !== connection) return void this.#pending.push(...tasks);
+    const locked = this.#peek(connection, tasks);
+    if (locked.length > 0) this.#wait(locked, "lock");
   }
 
   /** Each time jobs are stored, since a file that lost its name still accepts them; else now and then. */
@@ -161,8 +173,9 @@ export class Turn {
     return tasks.filter((task) => {
       try {
         const result = task.peek!(connection, task.item);
-        if (result !== undefined) task.resolve(result);
-        return result === undefined;
+        if (result === undefined && task.run !== undefined) return true;
+        task.resolve(result);
+        return false;
       } catch (error) {
         // A lock is waited for before the transaction, where there is a deadline.
         if (faultOf(error) === "busy") return true;
@@ -175,13 +188,13 @@ export class Turn {
   #write(connection: Connection, tasks: Pending[]): void {
     const error = this.#commit(connection, tasks);
     if (error === null) return;
-    if (faultOf(error) === "busy") return this.#wait(tasks, error);
+    if (faultOf(error) === "busy") return this.#wait(tasks, "lock", error);
     if (tasks.length === 1) return this.#rejectAll(tasks, error);
     // One task's fault must not fail the others.
     for (const [index, task] of tasks.entries()) {
       const error = this.#commit(connection, [task]);
       if (error === null) continue;
-      if (faultOf(error) === "busy") return this.#wait(tasks.slice(index), error);
+      if (faultOf(error) === "busy") return this.#wait(tasks.slice(index), "lock", error);
       this.#rejectAll([task], error);
     }
   }
@@ -195,7 +208,7 @@ export class Turn {
         let to = from + 1;
         while (to < tasks.length && tasks[to].run === tasks[from].run) to++;
         const items = tasks.slice(from, to).map((task) => task.item);
-        for (const result of tasks[from].run(connection, items)) results.push(result);
+        for (const result of tasks[from].run!(connection, items)) results.push(result);
         from = to;
       }
       connection.run("COMMIT");
@@ -203,7 +216,6 @@ export class Turn {
       rollBack(connection);
       return error;
     }
-    this.#busySince = null;
     const storing = tasks.some((task) => task.stores);
     try {
       // Once more: the name may have been taken away since the first look.
@@ -217,11 +229,12 @@ export class Turn {
     return null;
   }
 
-  /** Another process writes: keep everything, and try again soon. The jitter keeps the shares of processes fair. */
-  #wait(tasks: Pending[], error: unknown): void {
+  /** Somebody is in the way: keep everything, and try again soon. The jitter keeps the shares of processes fair. */
+  #wait(tasks: Pending[], obstacle: Obstacle, cause?: unknown): void {
     const now = performance.now();
     this.#busySince ??= now;
-    this.#rejectAll(tasks.filter((task) => task.deadline <= now), error);
+    const late = tasks.filter((task) => task.deadline <= now);
+    if (late.length > 0) this.#rejectAll(late, gaveUp(obstacle, cause));
     this.#pending = [...tasks.filter((task) => task.deadline > now), ...this.#pending];
     if (this.#pending.length === 0) return;
     // A lock that is held for long is asked for less often, at most each 25 ms.
@@ -236,10 +249,6 @@ export class Turn {
     for (const task of tasks) task.reject(this.#around.explain(error));
   }
 }
-
-const OPEN_TRANSACTION = `the app's own transaction on this connection stayed open for ${
-  LOCK_DEADLINE / 1000
-} s`;
 
 function rollBack(connection: Connection): void {
   try {

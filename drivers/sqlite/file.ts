@@ -1,0 +1,91 @@
+/**
+ * The file of a database and where it lies: which one it is, its folder, and what is unsafe about the place.
+ *
+ * @module
+ */
+import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Connection } from "./connection.ts";
+
+/** Gets lines for people to read. */
+export type Warn = (line: string) => void;
+
+/** Device and inode; empty where nothing has that name. */
+export function identityOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? "" : `${stat.dev}:${stat.ino}`;
+}
+
+/** Where the folder is missing. In Deno, a permission for the file alone does not let us look: opening it tells then. */
+export function makeFolder(folder: string): void {
+  try {
+    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
+  } catch {
+    return;
+  }
+  makeMissing(folder);
+}
+
+/**
+ * A recursive mkdirSync never returns in Node where the file system refuses with ENOENT (/proc), and in Deno it asks
+ * for the folder above even where that exists.
+ */
+function makeMissing(folder: string): void {
+  const parent = dirname(folder);
+  for (const last of [false, true]) {
+    try {
+      return void mkdirSync(folder);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      // Another process was first.
+      if (code === "EEXIST") return;
+      if (last || code !== "ENOENT" || parent === folder) throw error;
+      makeMissing(parent);
+    }
+  }
+}
+
+/** NFS, SMB and CIFS, by the magic numbers of statfs(2): WAL needs all processes on one host. */
+const NETWORK_FILE_SYSTEMS = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
+
+/** Says so where the file is on another machine. */
+export function warnOfNetwork(path: string, warn: Warn): void {
+  if (!NETWORK_FILE_SYSTEMS.includes(fileSystemOf(path))) return;
+  warn(
+    `queue: ${path} is on a network file system: SQLite's WAL can lose data there; use a local disk or another store`,
+  );
+}
+
+/** Its magic number; 0 where Deno has no permission to tell, or would ask a person for it. */
+function fileSystemOf(path: string): number {
+  try {
+    const { Deno } = globalThis as { Deno?: { permissions: { querySync(what: object): { state: string } } } };
+    const state = Deno?.permissions.querySync({ name: "sys", kind: "statfs" }).state ?? "granted";
+    return state === "granted" ? statfsSync(dirname(path)).type >>> 0 : 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** Says so where SQLite refused the log without an error, as it does where shared memory cannot be had. */
+export function warnOfJournal(path: string, mode: unknown, warn: Warn): void {
+  if (mode === "wal") return;
+  warn(
+    `queue: ${path} has journal_mode=${mode}, as its file system takes no WAL: readers and writers wait for each other`,
+  );
+}
+
+/** The first release without a fault by which several connections can lose committed writes. */
+const SAFE_VERSION = [3, 51, 3];
+
+/** Says so where the library has that fault. */
+export function warnOfVersion(connection: Connection, warn: Warn): void {
+  const version = String(connection.get("SELECT sqlite_version() AS version")?.version);
+  const [major, minor, patch] = version.split(".").map(Number);
+  const [safeMajor, safeMinor, safePatch] = SAFE_VERSION;
+  if ((major - safeMajor || minor - safeMinor || patch - safePatch) >= 0) return;
+  warn(
+    `queue: SQLite ${version} can lose writes where several connections share a file (https://sqlite.org/wal.html#walresetbug): ` +
+      `use ${SAFE_VERSION.join(".")} or newer`,
+  );
+}
