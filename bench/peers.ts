@@ -6,6 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import process from "node:process";
 
 /** Where they are installed. */
@@ -23,6 +24,9 @@ const PACKAGE = {
     "bunqueue": "2.9.5",
     "sidequest": "1.16.4",
     "@sidequest/sqlite-backend": "1.16.5",
+    "bullmq": "6.7.0",
+    "bull": "4.16.5",
+    "bee-queue": "2.0.0",
     "better-sqlite3": "13.2.0", // brings its binary with it, so nothing is compiled
   },
   // The runtimes, for a machine that has none, or too old ones.
@@ -69,4 +73,10 @@ export function install(): void {
 // deno-lint-ignore no-explicit-any -- as said
 export function peer(path: string): Promise<any> {
   return import(new URL(`node_modules/${path}`, PEERS).href);
+}
+
+/** A CommonJS package of a peer's, as `peer`. */
+// deno-lint-ignore no-explicit-any -- as above
+export function requirePeer(name: string): any {
+  return createRequire(new URL("package.json", PEERS))(name);
 }

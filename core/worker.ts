@@ -160,7 +160,7 @@ export class Worker {
 
   /** The bell rang: whether this worker looks for jobs now. */
   #hear(): boolean {
-    if (this.#stopping || this.#paused || this.#free() === 0) return false;
+    if (this.#stopping || this.#paused || this.#free() === 0 || this.#waiting.length > 0) return false;
     this.#pump();
     return true;
   }

@@ -182,13 +182,14 @@ export class RedisDriver implements Driver {
       if (this.#lanes.count === null) await this.#readLanes();
       const first = await this.#reserve(asked);
       // Lanes are added and never taken away, so their number tells whether there are new ones.
-      const isNew = this.#lanes.count !== first.lanes;
+      const isNew = first.lanes >= 0 && this.#lanes.count !== first.lanes;
       if (isNew) await this.#readLanes();
-      if (first.jobs.length >= limit || (first.swept && !isNew)) {
+      if (first.jobs.length >= limit || !isNew) {
         return this.#toReserved(request, first);
       }
       const rest = { ...asked, limit: limit - first.jobs.length };
-      const second = await this.#reserve(rest, true);
+      const second = await this.#reserve(rest);
+      if (second.lanes >= 0 && this.#lanes.count !== second.lanes) this.#lanes.count = null;
       const jobs = [...first.jobs, ...second.jobs];
       return this.#toReserved(request, { ...second, jobs });
     });
@@ -365,15 +366,19 @@ export class RedisDriver implements Driver {
       });
       if (groups.length === 0) continue;
       const names = [...lanes.keys()].map(({ name }) => name).filter((name) => name !== "");
-      const values = [seconds(moment), String(names.length), ...names];
+      // A worker that rests here asks right behind this push, on the same connection; else the bell finds one.
+      const here = this.#link.isOpen && groups.some(({ delay }) => delay <= 0) && this.#bell.isHeardHere;
+      const values = [seconds(moment), here ? "" : "1", String(names.length), ...names];
       for (const { lane, delay, members } of groups) {
         values.push(String(lane), delaySeconds(delay), String(members.length));
         for (const member of members) values.push(member);
       }
       const keys = [this.#bellKey, this.#lanes.set];
       for (const { keys: [jobs, delayed] } of lanes.keys()) keys.push(jobs, delayed);
-      await this.#storing(this.#link.run(PUSH, keys, values));
+      const pushing = this.#link.run(PUSH, keys, values);
       this.#lanes.note(lanes.keys());
+      if (here) this.#bell.wakeOne();
+      await this.#storing(pushing);
     }
     return ids.map((ids, push) => refused[push] ? Promise.reject(refused[push]) as never : ids);
   }
@@ -443,7 +448,7 @@ export class RedisDriver implements Driver {
     this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
   }
 
-  async #reserve(request: ReserveRequest, mustSweep = false): Promise<Taken> {
+  async #reserve(request: ReserveRequest): Promise<Taken> {
     const lanes = new Map<Lane, number>();
     const picks: string[] = [];
     request.queues.forEach(({ queue, limit }, share) => {
@@ -454,8 +459,8 @@ export class RedisDriver implements Driver {
       }
     });
     const local = performance.now();
-    const swept = mustSweep || request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
-    if (swept) this.#sweptAt = local;
+    const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
+    if (sweep) this.#sweptAt = local;
     const all = [...lanes.keys()];
     const answer = await this.#link.run(RESERVE, [
       this.#bellKey,
@@ -467,7 +472,7 @@ export class RedisDriver implements Driver {
       String(request.retryAfter / 1000),
       String(request.limit),
       String(request.prefetch),
-      swept ? "1" : "",
+      sweep ? "1" : "",
       this.#isPlain ? "1" : "",
       this.#bell.takeWoken() ? "1" : "",
       ...picks,
@@ -484,7 +489,7 @@ export class RedisDriver implements Driver {
       const { queue, priority } = all[answer[at] as number - 1];
       jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
     }
-    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]), swept };
+    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]) };
   }
 
   #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
@@ -511,6 +516,10 @@ export class RedisDriver implements Driver {
   }
 
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
+    if (jobs.length === 1) {
+      const [, , reserved] = this.#lanes.of(jobs[0].queue, jobs[0].priority).keys;
+      return [await this.#link.call(["ZREM", reserved, memberOf(jobs[0])]) === 1];
+    }
     const done = new Map<Reservation, boolean>();
     for (let from = 0; from < jobs.length; from += LOT) {
       const { keys, values, order } = this.#byLane(jobs.slice(from, from + LOT));
@@ -593,10 +602,9 @@ interface Released {
 /** What one RESERVE took. */
 interface Taken {
   readonly jobs: readonly Reservation[];
-  /** How many lanes the store has. */
+  /** How many lanes the store has; -1 where it was not asked. */
   readonly lanes: number;
   readonly nextIn: number | null;
-  readonly swept: boolean;
 }
 
 const PLAIN =

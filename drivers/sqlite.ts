@@ -270,7 +270,11 @@ export class SqliteDriver implements Driver {
     return this.#inLots(selection, forgetFailed, false);
   }
 
-  /** The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not. */
+  /**
+   * The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not.
+   *
+   * @internal
+   */
   get failures(): FailedJobs {
     return new FailedJobs((run) => this.#settle(run));
   }

@@ -158,8 +158,9 @@ withServer("a worker that is killed loses no job", async (server) => {
       const second = last.all("ran");
       for (const [, payload, attempt] of second) ran.set(payload as string, attempt as number);
       assert.equal(ran.size, 600);
+      // Five ran, and five more may have been done but not settled, in each that was killed.
       assert.ok(
-        [...ran.values()].filter((attempt) => attempt > 1).length <= 10,
+        [...ran.values()].filter((attempt) => attempt > 1).length <= 20,
         "only what was held runs again",
       );
       assert.deepEqual(await queue.failed(), []);

@@ -44,6 +44,22 @@ export class RedisBell {
     return woken;
   }
 
+  /** Whether a worker rests in this process. */
+  get isHeardHere(): boolean {
+    return this.#resting.size > 0;
+  }
+
+  /** Wakes one that rests here. Whoever does not look, as all its slots are busy by now, leaves the ring to another one. */
+  wakeOne(): void {
+    for (const wake of this.#resting) {
+      this.#resting.delete(wake);
+      this.#woken = true;
+      if (wake()) return;
+    }
+    this.#woken = false;
+    this.#ring().catch(() => {});
+  }
+
   /** Wakes `wake` at a ring, once for each time that it rests. */
   listen(wake: () => boolean): Listener {
     return {
@@ -69,23 +85,12 @@ export class RedisBell {
     while (this.#resting.size > 0 && !this.#closed) {
       try {
         const rung = await this.#link.call(["BZPOPMIN", this.#key, String(BLOCK)], BLOCK * 1000);
-        if (rung !== null && !this.#closed) this.#wakeOne();
+        if (rung !== null && !this.#closed) this.wakeOne();
       } catch {
         // The command connection meets the same error, and the worker logs it.
         if (!this.#closed) await new Promise<void>((resolve) => this.#pause = setTimeout(resolve, PAUSE));
       }
     }
     this.#hearing = false;
-  }
-
-  /** Whoever does not look, as all its slots are busy by now, leaves the ring to another one. */
-  #wakeOne(): void {
-    for (const wake of this.#resting) {
-      this.#resting.delete(wake);
-      this.#woken = true;
-      if (wake()) return;
-    }
-    this.#woken = false;
-    this.#ring().catch(() => {});
   }
 }

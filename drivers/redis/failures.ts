@@ -162,7 +162,11 @@ export class RedisFailures implements Failures {
 
   /** Counts. */
   async counts(): Promise<Map<string, number>> {
-    const flat = await this.#link.call(["HGETALL", this.#counts]) as string[];
+    const reply = await this.#link.call(["HGETALL", this.#counts]) as string[] | Record<string, unknown>;
+    // A client of the app's own may speak RESP3, in which a hash is a map.
+    const flat = Array.isArray(reply)
+      ? reply
+      : [...reply instanceof Map ? reply : Object.entries(reply)].flat() as string[];
     const counts = new Map<string, number>();
     for (let at = 0; at < flat.length; at += 2) counts.set(flat[at], Number(flat[at + 1]));
     return counts;

@@ -57,6 +57,11 @@ export class Link {
     this.#prepare = prepare;
   }
 
+  /** Whether commands go out at once, in the order of their calls. */
+  get isOpen(): boolean {
+    return this.#line !== null && this.#line.connection.closed !== true;
+  }
+
   /** Connects, where there is no connection. */
   async open(): Promise<void> {
     await this.#opened();

@@ -32,11 +32,11 @@ local function stamp(seconds) return string.format('%.3f', seconds) end
  * Stores jobs.
  *
  * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
- * ARGV: now, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
+ * ARGV: now, 1 to ring, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
  * delay in seconds or 0, how many members follow, these.
  */
 export const PUSH: Script = script(`${NOW}
-local at, now = 3 + ARGV[2], nil
+local at, now = 4 + ARGV[3], nil
 while at < #ARGV do
   local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   if delay == 0 then
@@ -49,8 +49,8 @@ while at < #ARGV do
   end
   at = at + 3 + count
 end
-if ARGV[2] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 3, 2 + ARGV[2])) end
-redis.call('ZADD', KEYS[1], 0, '0')
+if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
+if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
 return 1`);
 
 /**
@@ -87,29 +87,39 @@ return answer`);
  * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
  *
  * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
- * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first, 1 to leave members with a CR to others
+ * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
+ * lines run short), 1 to leave members with a CR to others
  * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
  * share, and how many to take at most for that share.
  *
- * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
+ * Answers how many lanes there are (-1 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
  * '', then for each job its lane (from 1) and its member.
  */
 export const RESERVE: Script = script(`${NOW}
 local now = present(ARGV[1])
-local lease, limit, most = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[3] + ARGV[4]
+local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
 local lanes = (#KEYS - 3) / 3
 
 local function move(from, to, upto)
   local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
-  if #due == 0 then return end
+  if #due == 0 then return 0 end
   redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
   redis.call('RPUSH', to, unpack(due))
   if #due == ${MOVE_LIMIT} then again = true end
+  return #due
 end
 
-local function utf8(text)
-  if not string.find(text, '[\\128-\\255]') then return true end
+local function promote()
+  local moved = 0
+  for lane = 1, lanes do
+    moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - ARGV[2])
+    moved = moved + move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+  end
+  return moved
+end
+
+local function isUtf8(text)
   text = string.gsub(text, '[\\194-\\223][\\128-\\191]', ' ')
   text = string.gsub(text, '\\224[\\160-\\191][\\128-\\191]', ' ')
   text = string.gsub(text, '[\\225-\\236\\238\\239][\\128-\\191][\\128-\\191]', ' ')
@@ -120,54 +130,58 @@ local function utf8(text)
   return not string.find(text, '[\\128-\\255]')
 end
 
-if ARGV[5] == '1' then
-  for lane = 1, lanes do
-    move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - lease)
-    move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
-  end
-end
-
-local answer, got, malformed = {0, 0, ''}, 0, 0
-local share, left = '', 0
-for at = 8, #ARGV, 3 do
-  local lane = tonumber(ARGV[at])
-  local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
-  if ARGV[at + 1] ~= share then share, left = ARGV[at + 1], tonumber(ARGV[at + 2]) end
-  local want = math.min(most - got, left)
-  local back, others, hold = {}, {}, {}
-  while want > 0 do
-    local asked = want
-    local members = redis.call('LPOP', jobs, asked) or {}
-    for _, member in ipairs(members) do
-      local attempts, rest = string.match(member, '^(%d+)( [^ \\n]+ [^\\n]+\\n.*)$')
-      if not attempts or #attempts > 9 or not utf8(member) then
-        redis.call('RPUSH', KEYS[3], member)
-        malformed = malformed + 1
-      elseif plain and string.find(member, '\\r', 1, true) then
-        others[#others + 1] = member
-      elseif got >= limit and attempts ~= '0' then
-        back[#back + 1] = member
-      else
-        member = string.format('%d', attempts + 1) .. rest
-        hold[#hold + 1] = stamp(now)
-        hold[#hold + 1] = member
-        answer[#answer + 1] = lane
-        answer[#answer + 1] = member
-        got, want, left = got + 1, want - 1, left - 1
+local answer, got, malformed = {-1, 0, ''}, 0, 0
+local left = {}
+local function take()
+  for at = 8, #ARGV, 3 do
+    local lane, share = tonumber(ARGV[at]), ARGV[at + 1]
+    local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
+    left[share] = left[share] or tonumber(ARGV[at + 2])
+    local want = math.min(most - got, left[share])
+    local back, others, hold = {}, {}, {}
+    while want > 0 do
+      local asked = want
+      local members = redis.call('LPOP', jobs, asked) or {}
+      for _, member in ipairs(members) do
+        local attempts = string.match(member, '^(%d+) [^ \\n]+ [^\\n]+\\n')
+        if not attempts or #attempts > 9 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
+          redis.call('RPUSH', KEYS[3], member)
+          malformed = malformed + 1
+        elseif plain and string.find(member, '\\r', 1, true) then
+          others[#others + 1] = member
+        elseif got >= limit and attempts ~= '0' then
+          back[#back + 1] = member
+        else
+          member = string.format('%d', attempts + 1) .. string.sub(member, #attempts + 1)
+          hold[#hold + 1] = stamp(now)
+          hold[#hold + 1] = member
+          answer[#answer + 1] = lane
+          answer[#answer + 1] = member
+          got, want, left[share] = got + 1, want - 1, left[share] - 1
+        end
       end
+      if malformed + #others >= ${MOVE_LIMIT} then
+        again = again or malformed > 0
+        break
+      end
+      if #members < asked or #back > 0 then break end
     end
-    if malformed + #others >= ${MOVE_LIMIT} then
-      again = malformed > 0
-      break
-    end
-    if #members < asked or #back > 0 then break end
+    if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
+    for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
+    if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
   end
-  if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
-  for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
-  if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
 end
 
-answer[1], answer[2] = redis.call('SCARD', KEYS[2]), malformed
+local swept = ARGV[5] == '1'
+if swept then promote() end
+take()
+if not swept and got < limit then
+  swept = true
+  if promote() > 0 then take() end
+end
+
+answer[2] = malformed
+if swept then answer[1] = redis.call('SCARD', KEYS[2]) end
 if got < limit then
   local nextIn
   for lane = 1, lanes do

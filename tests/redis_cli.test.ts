@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { inFolder } from "./folder.ts";
+import { endShared, newPrefix, noRedis, sharedServer } from "./redis_server.ts";
+
+after(endShared);
+
+const CLI = fileURLToPath(new URL("../cli.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../deno.json", import.meta.url));
+
+const JOBS = `export default {
+  echo: (job) => console.log("echo " + job.payload),
+  broken: { tries: 1, handle: () => { throw new Error("no route") } },
+};`;
+
+for (const failed of ["database", "redis"]) {
+  test(`Redis: every command works there, with failures in ${failed}`, { skip: noRedis }, async () => {
+    const { url } = await sharedServer();
+    await inFolder((cwd) => {
+      writeFileSync(join(cwd, "package.json"), '{ "type": "module" }');
+      writeFileSync(join(cwd, "jobs.js"), JOBS);
+      // The file of the folder has some of it, as an app's does.
+      writeFileSync(join(cwd, ".env"), `REDIS_URL=${url}\nREDIS_PREFIX="${newPrefix()}"\n`);
+      const run = (...args: string[]): string => {
+        const before = process.versions.deno === undefined ? [] : ["run", "-A", `--config=${CONFIG}`];
+        const env: Record<string, string> = {
+          NO_COLOR: "1",
+          QUEUE_CONNECTION: "redis",
+          QUEUE_FAILED: failed,
+        };
+        for (const name of ["PATH", "HOME", "DENO_DIR", "TMPDIR"]) {
+          const value = process.env[name];
+          if (value !== undefined) env[name] = value;
+        }
+        const ended = spawnSync(process.execPath, [...before, CLI, ...args], { cwd, env, encoding: "utf8" });
+        assert.equal(ended.status, 0, ended.stderr);
+        return ended.stdout;
+      };
+      const id = "[0-9a-f]{8}-[0-9a-f-]{27}";
+      assert.match(run("queue:dispatch", "echo", "hi", "--id=one"), new RegExp(`^dispatched ${id} echo\n$`));
+      assert.match(
+        run("queue:dispatch", "echo", "hi", "--id=one"),
+        new RegExp(`^one was dispatched before, as ${id} echo`),
+      );
+      const [, broken] = new RegExp(`(${id})`).exec(
+        run("queue:dispatch", "broken", "--queue=mail", "--priority=3"),
+      )!;
+      assert.match(run("queue:work", "--stop-when-empty"), /echo hi\n/);
+      assert.match(run("queue:failed"), /1 {2}broken {2}mail +1 .* no route/);
+      assert.equal(run("queue:retry", broken), `retried ${broken} broken\n`);
+      const { queues } = JSON.parse(run("queue:status", "--json"));
+      assert.deepEqual(
+        queues.map((one: Record<string, unknown>) => [one.queue, one.ready, one.failed]),
+        [["mail", 1, 0]],
+      );
+      assert.match(run("queue:work", "--once", "--quiet"), /^$/);
+      assert.match(run("queue:forget", "all"), /^forgotten \d+ broken\n$/);
+      assert.equal(run("queue:status"), "no jobs\n");
+    });
+  });
+}
