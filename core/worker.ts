@@ -298,10 +298,9 @@ export class Worker {
     this.#started++;
     this.#running.add(attempt);
     this.#last = attempt;
-    this.#lastAt = performance.now();
     this.#leases.started(attempt);
     if (attempt.runs) this.#emit("started", attempt);
-    const startedAt = performance.now();
+    const startedAt = this.#lastAt = performance.now();
     this.#outside(() => attempt.run(type?.backoff ?? backoff)).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;

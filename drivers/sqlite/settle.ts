@@ -21,14 +21,16 @@ export function fence(held: Reservation): [id: Value, attempts: number, token: n
   return [rowId(held.id), held.attempt, Number(held.token)];
 }
 
+const DELETE = `DELETE FROM jobs ${HELD}`;
+
 /** Deletes a job that is still held, and says whether it was. */
 export function deleteHeld(connection: Connection, held: Reservation): boolean {
-  return connection.run(`DELETE FROM jobs ${HELD}`, ...fence(held)) > 0;
+  return connection.run(DELETE, ...fence(held)) > 0;
 }
 
 /** Deletes what is still held, and says of each whether it was. */
 export function deleteDone(connection: Connection, jobs: readonly Reservation[]): boolean[] {
-  if (jobs.length < MANY) return jobs.map((held) => deleteHeld(connection, held));
+  if (jobs.length === 1) return [deleteHeld(connection, jobs[0])];
   const done = new Set<Reservation>();
   const batches = new Map<string, Reservation[]>();
   for (const held of jobs) {
@@ -38,6 +40,14 @@ export function deleteDone(connection: Connection, jobs: readonly Reservation[])
     else batch.push(held);
   }
   for (const batch of batches.values()) {
+    if (deleteRange(connection, batch)) {
+      for (const held of batch) done.add(held);
+      continue;
+    }
+    if (batch.length < MANY) {
+      for (const held of batch) if (deleteHeld(connection, held)) done.add(held);
+      continue;
+    }
     const [, attempt, token] = fence(batch[0]);
     const deleted = connection.all(
       `DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND attempts = ? AND token = ?
@@ -51,6 +61,34 @@ export function deleteDone(connection: Connection, jobs: readonly Reservation[])
   }
   // Of two completions of one reservation, the first.
   return jobs.map((held) => done.delete(held));
+}
+
+const RANGE = "FROM jobs WHERE id BETWEEN ? AND ? AND attempts = ? AND token = ?";
+const COUNT_RANGE = `SELECT count(*) AS held ${RANGE}`;
+const DELETE_RANGE = `DELETE ${RANGE}`;
+
+/** Deletes jobs of one reservation whose ids have no gap, where all are still held; else nothing. */
+function deleteRange(connection: Connection, batch: readonly Reservation[]): boolean {
+  if (batch.length === 1) return false;
+  const range = gapless(batch.map(({ id }) => id));
+  if (range === null) return false;
+  const [, attempt, token] = fence(batch[0]);
+  if (connection.get(COUNT_RANGE, ...range, attempt, token)?.held !== batch.length) return false;
+  connection.run(DELETE_RANGE, ...range, attempt, token);
+  return true;
+}
+
+/** The first and the last of these ids, in any order, where they are all between them; else `null`. */
+export function gapless(ids: readonly string[]): [first: number, last: number] | null {
+  let [first, last] = [Infinity, -Infinity];
+  for (const id of ids) {
+    const number = Number(id);
+    if (number < first) first = number;
+    if (number > last) last = number;
+  }
+  return Number.isSafeInteger(last) && Number.isSafeInteger(first) && last - first === ids.length - 1
+    ? [first, last]
+    : null;
 }
 
 /** A JSON list of row ids, those of 64 bits as numbers, too. */
