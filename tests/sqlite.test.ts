@@ -366,3 +366,30 @@ function watched(): { connection: DatabaseSync; ran: string[] } {
   });
   return { connection, ran };
 }
+
+test("a failed job whose number a row of another store has keeps its id through a retry", async () => {
+  await inFolder(async (folder) => {
+    const database = join(folder, "queue.sqlite");
+    const driver = new SqliteDriver({ database });
+    await driver.open();
+    const db = new DatabaseSync(database);
+    const insert = "INSERT INTO failed_jobs (id, name, payload, error, failed_at, attempts, job_id)";
+    db.exec(`${insert} VALUES (1, 'theirs', 'r', 'no', 0, 3, '7cefef46-bd43-411e-ae1a-d344e6e05cf3')`);
+    const ids = await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
+    assert.deepEqual(ids, ["1", "2"]);
+    const [a, b] = await take(driver, { limit: 2, now: Date.now() });
+    assert.equal(await driver.fail(a, failure()), true);
+    assert.equal(await driver.complete(b), true);
+    const rows = (await driver.failed({ after: null, limit: 10 })).map(({ id, payload }) => [id, payload]);
+    assert.deepEqual(rows, [["1", "r"], ["2", "a"]]);
+    assert.equal((await driver.retry({ ids: ["2"] }, null)).length, 1);
+    const [again] = await take(driver, { now: Date.now() + 1000 });
+    assert.deepEqual([again.id, again.payload], ["1", "a"], "not that of b");
+    assert.equal(await driver.complete(again), true);
+    assert.equal((await driver.retry({ ids: ["1"] }, null)).length, 1);
+    const [theirs] = await take(driver, { now: Date.now() + 1000 });
+    assert.deepEqual([theirs.id, theirs.payload], ["3", "r"], "a number that no job has had");
+    db.close();
+    await driver.close();
+  });
+});

@@ -27,6 +27,22 @@ export interface Address {
   readonly tls?: object;
 }
 
+/** Loaded by those alone who use Redis. */
+async function load() {
+  try {
+    return await import("ioredis");
+  } catch (cause) {
+    throw new QueueError(
+      "CONFIG",
+      'the package ioredis cannot be loaded, which QUEUE_CONNECTION=redis needs: install it ("ioredis": "npm:ioredis@6" ' +
+        `in the imports of deno.json), or bring a connection of your own: ${
+          cause instanceof Error ? cause.message : cause
+        }`,
+      { cause },
+    );
+  }
+}
+
 /**
  * Opens connections with ioredis, which never sends a command a second time here: one whose reply was lost may have
  * run. Reconnecting is the driver's affair, as with a connection that an app brings.
@@ -36,7 +52,7 @@ export interface Address {
  */
 export function ioredis({ url, tls }: Address, deadline: number): Connect {
   return async () => {
-    const { Cluster, Command, Redis } = await import("ioredis");
+    const { Cluster, Command, Redis } = await load();
     const strict = {
       lazyConnect: true,
       // RESP2: no HELLO, which an ACL or a proxy may not allow; the replies here are the same.

@@ -80,7 +80,9 @@ export class DatabaseFailures implements Failures {
     const jobs = rows.map(({ name, payload, queue, priority, failure }) => (
       { name, payload, queue, priority, delay: 0, key: failure === null ? null : `retry:${failure}` }
     ));
-    await this.#store.pushOnce(jobs, rows.map(({ jobId }) => jobId ?? randomUUID()));
+    // A job of ours that failed on SQLite keeps its number; the number of a foreign row is no job's.
+    const ids = rows.map(({ jobId, attempts, row }) => jobId ?? (attempts === null ? randomUUID() : row));
+    await this.#store.pushOnce(jobs, ids);
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
   }

@@ -10,14 +10,17 @@ import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
 /**
  * Records a failure, inside the caller's transaction. The row takes the job's own id, so that one number names the
- * job wherever it is; where a foreign row has that id already, SQLite gives it another.
+ * job wherever it is; where a foreign row has that number already, SQLite gives it another, and `job_id` keeps the
+ * job's, which a retry gives back: handlers know their job by it.
  */
 export function insertFailed(connection: Connection, job: Reservation, why: Failure): void {
   const id = rowId(job.id);
   const taken = id !== null &&
     connection.get("SELECT 1 FROM failed_jobs WHERE id = ?", id) !== undefined;
   connection.run(
-    "INSERT INTO failed_jobs (id, name, payload, error, failed_at, queue, priority, attempts, stack) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    `INSERT INTO failed_jobs (id, name, payload, error, failed_at, queue, priority, attempts, stack, job_id)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,
+        CASE WHEN NOT EXISTS (SELECT 1 FROM failed_jobs AS other WHERE other.job_id = ?) THEN ? END)`,
     taken ? null : id,
     job.name,
     job.payload,
@@ -28,6 +31,8 @@ export function insertFailed(connection: Connection, job: Reservation, why: Fail
     job.priority,
     job.attempt,
     why.stack,
+    job.id,
+    taken ? job.id : null,
   );
 }
 
@@ -65,15 +70,20 @@ function selectIds(connection: Connection, selection: FailedSelection): string[]
 }
 
 /**
- * Puts rows back into `jobs`, each under its id where that is free. One from 2^53 on is not given to a job: AUTOINCREMENT
- * would count on from there.
+ * The id under which a row's job ran on this store; NULL for one that another program or another store failed, whose
+ * number is no job's. One from 2^53 on is not given to a job again: AUTOINCREMENT would count on from there.
  */
+const OWN_ID = `CASE
+  WHEN job_id NOT GLOB '*[^0-9]*' AND length(job_id) BETWEEN 1 AND 15 THEN CAST(job_id AS INTEGER)
+  WHEN job_id IS NULL AND attempts IS NOT NULL AND id < 9007199254740991 THEN id END`;
+
+/** Puts rows back into `jobs`, each under its job's id where that is free. */
 export function retryFailed(connection: Connection, selection: FailedSelection, dueAt: number): Moved[] {
   return selectIds(connection, selection).flatMap((id) => {
     connection.run(
       `INSERT INTO jobs (id, name, payload, available_at, queue, priority)
-        SELECT CASE WHEN id < 9007199254740991 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = failed_jobs.id)
-          THEN id END, name, payload, ?, queue, priority FROM failed_jobs WHERE id = ?`,
+        SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority
+          FROM (SELECT *, ${OWN_ID} AS own FROM failed_jobs WHERE id = ?)`,
       dueAt,
       rowId(id),
     );
