@@ -5,7 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { FailedJob, FailedSelection, Failure, Moved, Reservation } from "../../core/driver.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection, Row, Value } from "./connection.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
 /**
@@ -22,18 +22,17 @@ export function insertFailed(connection: Connection, job: Reservation, why: Fail
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,
         CASE WHEN NOT EXISTS (SELECT 1 FROM failed_jobs AS other WHERE other.job_id = ?) THEN ? END)`,
     taken ? null : id,
-    job.name,
-    job.payload,
-    why.error,
-    // Whole seconds: the original reads this column as an integer.
-    Math.floor(why.failedAt / 1000),
-    job.queue,
-    job.priority,
-    job.attempt,
-    why.stack,
+    ...valuesOf(job, why),
     job.id,
     taken ? job.id : null,
   );
+}
+
+/** What a row says of a failure: name, payload, error, failed_at, queue, priority, attempts and stack. */
+function valuesOf(job: Reservation, why: Failure): Value[] {
+  // Whole seconds: the original reads this column as an integer.
+  const failedAt = Math.floor(why.failedAt / 1000);
+  return [job.name, job.payload, why.error, failedAt, job.queue, job.priority, job.attempt, why.stack];
 }
 
 const COLUMNS = `CAST(id AS TEXT) AS id, name, payload, error, ${
@@ -147,14 +146,7 @@ export class FailedJobs {
             failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack,
             failure = excluded.failure
             WHERE excluded.attempts >= attempts`,
-        job.name,
-        job.payload,
-        why.error,
-        Math.floor(why.failedAt / 1000),
-        job.queue,
-        job.priority,
-        job.attempt,
-        why.stack,
+        ...valuesOf(job, why),
         job.id,
         randomUUID(),
       )
