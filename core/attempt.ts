@@ -26,6 +26,14 @@ export type Outcome =
     readonly retryIn: number;
   };
 
+/** What holds for job types that do not say otherwise. */
+export interface Defaults {
+  /** Attempts in total. */
+  readonly tries: number;
+  /** Milliseconds until the next attempt, after each. */
+  readonly backoff: readonly number[];
+}
+
 /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
 const TIMEOUT_GRACE = 5000;
 
@@ -68,32 +76,46 @@ class RunningJob implements Job {
   }
 }
 
-/** One attempt at a job. */
-export class Attempt {
+/** One attempt at a job: its handler runs in this process, or in a child. */
+export interface Attempt {
   /** The reservation. */
   readonly held: Reservation;
-  /** What its handler sees. */
+  /** The job, as events and logs name it. */
+  readonly job: Pick<Job, "id" | "name" | "queue" | "attempt" | "tries">;
+  /** Whether the handler will run: not where there is none, or where its tries were spent by workers that died. */
+  readonly runs: boolean;
+  /** Where the handler outlived its timeout and the grace: settles once it has returned. Never rejects. */
+  readonly overrun: Promise<void> | null;
+  /** Tells the handler to end early. Only the first reason counts. */
+  abort(reason: QueueError): void;
+  /** Runs the handler and resolves with the outcome; the handler may still run where `overrun` is set. Never rejects. */
+  run(): Promise<Outcome>;
+}
+
+/** An attempt whose handler runs in this process. */
+export class LocalAttempt implements Attempt {
+  readonly held: Reservation;
   readonly job: Job;
   readonly #type: JobType | undefined;
+  readonly #backoff: readonly number[];
   /** Made when somebody asks for it: most handlers of short jobs never do. */
   #controller: AbortController | null = null;
   #abortReason: QueueError | null = null;
-  /** Where the handler outlived its timeout and the grace: settles once it has returned. Never rejects. */
   overrun: Promise<void> | null = null;
 
   /**
    * @param held The reservation.
    * @param type Its job type; `undefined` where the app has none of that name.
-   * @param tries Attempts in total.
+   * @param defaults The queue's own tries and backoff.
    * @param database Opens the app's database for a handler that asks for it.
    */
-  constructor(held: Reservation, type: JobType | undefined, tries: number, database: () => unknown) {
+  constructor(held: Reservation, type: JobType | undefined, defaults: Defaults, database: () => unknown) {
     this.held = held;
-    this.job = new RunningJob(held, tries, () => this.#signal(), database);
+    this.job = new RunningJob(held, type?.tries ?? defaults.tries, () => this.#signal(), database);
     this.#type = type;
+    this.#backoff = type?.backoff ?? defaults.backoff;
   }
 
-  /** Whether the handler will run: not where there is none, or where its tries were spent by workers that died. */
   get runs(): boolean {
     return Boolean(this.#type?.handle) && this.job.attempt <= this.job.tries;
   }
@@ -106,7 +128,6 @@ export class Attempt {
     return this.#controller.signal;
   }
 
-  /** Tells the handler to end early. Only the first reason counts. */
   abort(reason: QueueError): void {
     if (this.#abortReason !== null) return;
     this.#abortReason = reason;
@@ -114,15 +135,14 @@ export class Attempt {
     tracedTo(this.job, () => this.#controller?.abort(reason));
   }
 
-  /** Runs the handler and resolves with the outcome; the handler may still run where `overrun` is set. Never rejects. */
-  async run(backoff: readonly number[]): Promise<Outcome> {
+  async run(): Promise<Outcome> {
     const { attempt, tries, name } = this.job;
     // A worker died during each attempt so far.
     if (attempt > tries) {
-      return this.#failed(`reserved ${attempt - 1} times without finishing`, null, backoff);
+      return this.#failed(`reserved ${attempt - 1} times without finishing`, null);
     }
     const handle = this.#type?.handle;
-    if (!handle) return this.#failed(`no handler named ${JSON.stringify(name)}`, null, backoff);
+    if (!handle) return this.#failed(`no handler named ${JSON.stringify(name)}`, null);
     try {
       const timeout = this.#type!.timeout;
       const result = tracedTo(this.job, () => handle(this.job));
@@ -130,7 +150,7 @@ export class Attempt {
       else await this.#within(timeout, result);
       return { verdict: "complete" };
     } catch (error) {
-      return this.#failed(describe(error), stackOf(error), backoff);
+      return this.#failed(describe(error), stackOf(error));
     }
   }
 
@@ -160,14 +180,14 @@ export class Attempt {
     if (timedOut) throw new Timeout(`timed out after ${seconds(timeout)}`);
   }
 
-  #failed(problem: string, stack: string | null, backoff: readonly number[]): Outcome {
+  #failed(problem: string, stack: string | null): Outcome {
     const { attempt, tries } = this.job;
     const last = attempt >= tries;
     return {
       verdict: last ? "fail" : "release",
       problem,
       stack,
-      retryIn: last ? 0 : backoffAfter(attempt, backoff),
+      retryIn: last ? 0 : backoffAfter(attempt, this.#backoff),
     };
   }
 }

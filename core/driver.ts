@@ -183,6 +183,11 @@ export interface Driver {
   open(): Promise<void>;
   /** The app's database, for `job.db`; only after `open`. A driver may open it when it is first asked for. */
   readonly database: unknown;
+  /**
+   * How many calls of `reserve` a worker may have under way at once. More than 1 helps a store that works on one while
+   * the worker runs what another brought. Default: 1.
+   */
+  readonly overlap?: number;
   /** Stores jobs, all or none, and returns their ids in the same order once they are durable. */
   push(jobs: readonly NewJob[], now: Moment): Promise<string[]>;
   /** As `push`, but a job whose key is known is not stored again. For jobs whose push must bear being repeated. */

@@ -4,6 +4,7 @@
  * @module
  */
 import { setImmediate } from "node:timers";
+import { LocalAttempt } from "./attempt.ts";
 import {
   atLeastOne,
   type Environment,
@@ -459,8 +460,13 @@ export class Queue<const J extends Jobs = Jobs> {
 
   async #parts(): Promise<WorkerParts> {
     const driver = await this.#load();
-    const { tries, backoff, retryAfter } = this.#settings;
-    return { driver, types: this.#types, tries, backoff, retryAfter, log: this.#log };
+    return {
+      driver,
+      attempt: (held) =>
+        new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database),
+      retryAfter: this.#settings.retryAfter,
+      log: this.#log,
+    };
   }
 
   #ownQueues(): Set<string> {

@@ -9,14 +9,12 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
-import { Attempt, type Outcome } from "./attempt.ts";
+import type { Attempt, Outcome } from "./attempt.ts";
 import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import { instant, LeaseKeeper } from "./lease.ts";
-import type { Job } from "./job.ts";
 import type { Log } from "./log.ts";
-import type { JobType } from "./registry.ts";
 import type { Shares } from "./shares.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
@@ -47,9 +45,8 @@ export interface WorkEvent {
 /** What a worker works with. */
 export interface WorkerParts {
   readonly driver: Driver;
-  readonly types: ReadonlyMap<string, JobType>;
-  readonly tries: number;
-  readonly backoff: readonly number[];
+  /** Makes the attempt at a job: who runs its handler is not the worker's affair. */
+  readonly attempt: (held: Reservation) => Attempt;
   readonly retryAfter: number;
   readonly log: Log;
 }
@@ -99,7 +96,10 @@ export class Worker {
   readonly #waiting: Reservation[] = [];
   #settling = 0;
   #started = 0;
-  #reserving = false;
+  /** How many calls of `reserve` are under way, and for how many jobs. */
+  #reserving = 0;
+  #asked = 0;
+  #discovering = false;
   #refilling = false;
   #again = false;
   #stopping = false;
@@ -169,9 +169,9 @@ export class Worker {
     if (!this.#paused) this.#cancelWake?.();
     this.#startWaiting();
     if (this.#stopping) return this.#finish();
-    const free = this.#free();
-    if (free === 0 || this.#waiting.length > 0) return;
-    if (this.#reserving) {
+    if (this.#free() === 0 || this.#waiting.length > 0) return;
+    const free = this.#free() - this.#asked;
+    if (free <= 0 || this.#discovering || this.#reserving >= (this.#parts.driver.overlap ?? 1)) {
       this.#again = true;
       return;
     }
@@ -202,8 +202,9 @@ export class Worker {
     const { driver, retryAfter } = this.#parts;
     const { shares } = this.#options;
     const since = instant();
-    const prefetch = this.#adaptPrefetch(limit);
-    this.#reserving = true;
+    const prefetch = this.#reserving > 0 ? 0 : this.#adaptPrefetch(limit);
+    this.#reserving++;
+    this.#asked += limit;
     this.#again = false;
     this.#leases.catchUp();
     driver.reserve({
@@ -214,7 +215,8 @@ export class Worker {
       retryAfter,
     }).then(
       ({ jobs, nextIn, newQueues }) => {
-        this.#reserving = false;
+        this.#reserving--;
+        this.#asked -= limit;
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
         shares.took(jobs);
@@ -226,7 +228,8 @@ export class Worker {
         else this.#rest(nextIn, jobs.length);
       },
       (error) => {
-        this.#reserving = false;
+        this.#reserving--;
+        this.#asked -= limit;
         this.#backOff(error);
       },
     );
@@ -251,22 +254,23 @@ export class Worker {
 
   /** Looks for queues that this worker has not met. */
   #discover(then: (added: boolean) => void): void {
-    this.#reserving = true;
+    this.#discovering = true;
     this.#discoveredAt = performance.now();
     this.#parts.driver.queues().then(
       (names) => {
-        this.#reserving = false;
+        this.#discovering = false;
         then(this.#options.shares.discover(names));
       },
       (error) => {
-        this.#reserving = false;
+        this.#discovering = false;
         this.#backOff(error);
       },
     );
   }
 
   #maybeEmpty(): void {
-    if (this.#options.stopWhenEmpty && this.#running.size === 0 && this.#settling === 0) this.stop();
+    const busy = this.#running.size > 0 || this.#settling > 0 || this.#reserving > 0;
+    if (this.#options.stopWhenEmpty && !busy) this.stop();
   }
 
   #wakeIn(delay: number): void {
@@ -292,16 +296,14 @@ export class Worker {
   // Running
 
   #start(held: Reservation): void {
-    const { types, tries, backoff, driver } = this.#parts;
-    const type = types.get(held.name);
-    const attempt = new Attempt(held, type, type?.tries ?? tries, () => driver.database);
+    const attempt = this.#parts.attempt(held);
     this.#started++;
     this.#running.add(attempt);
     this.#last = attempt;
     this.#leases.started(attempt);
     if (attempt.runs) this.#emit("started", attempt);
     const startedAt = this.#lastAt = performance.now();
-    this.#outside(() => attempt.run(type?.backoff ?? backoff)).then((outcome) => {
+    this.#outside(() => attempt.run()).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
@@ -324,7 +326,7 @@ export class Worker {
     });
   }
 
-  #suspects(): Job[] {
+  #suspects(): Attempt["job"][] {
     if (this.#running.size > 0) return [...this.#running].map((attempt) => attempt.job);
     return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
@@ -439,7 +441,8 @@ export class Worker {
 
   #finish(): void {
     const idle = this.#forced || (this.#running.size === 0 && !this.#refilling);
-    if (this.#stopping && idle && !this.#reserving && this.#settling === 0) this.#done();
+    const asking = this.#discovering || this.#reserving > 0;
+    if (this.#stopping && idle && !asking && this.#settling === 0) this.#done();
   }
 }
 
@@ -450,15 +453,14 @@ const EVENTS = { complete: "completed", release: "released", fail: "failed" } as
  * its own sees exact backoffs.
  */
 export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): Promise<boolean> {
-  const { driver, types, tries, backoff, retryAfter, log } = parts;
+  const { driver, retryAfter, log } = parts;
   const next = () => driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter });
   let [held] = (await next()).jobs;
   if (held === undefined && shares.everything && shares.discover(await driver.queues())) {
     [held] = (await next()).jobs;
   }
   if (held === undefined) return false;
-  const type = types.get(held.name);
-  const attempt = new Attempt(held, type, type?.tries ?? tries, () => driver.database);
+  const attempt = parts.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
   const leases = new LeaseKeeper(driver, retryAfter, moment, log);
@@ -466,7 +468,7 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
   leases.started(attempt);
   const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
   try {
-    const outcome = await attempt.run(type?.backoff ?? backoff);
+    const outcome = await attempt.run();
     leases.finished(held);
     logOutcome(log, held, outcome);
     if (!await settle(driver, held, outcome, now)) {
