@@ -32,11 +32,11 @@ import type {
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
-import { coalesce } from "./redis/coalesce.ts";
+import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
 import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
-import { isLost, Link } from "./redis/link.ts";
+import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
 import {
   COMPLETE,
@@ -87,6 +87,8 @@ const LOT = 1000;
 
 /** Jobs in Redis. */
 export class RedisDriver implements Driver {
+  /** While Redis works on one reservation, the worker runs what another brought. */
+  readonly overlap = 2;
   readonly #options: RedisOptions;
   readonly #prefix: string;
   readonly #link: Link;
@@ -95,9 +97,11 @@ export class RedisDriver implements Driver {
   readonly #bellKey: string;
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
-  readonly #push: (push: { jobs: readonly NewJob[]; now: Moment }) => Promise<string[]>;
-  readonly #complete: (held: Reservation) => Promise<boolean>;
-  readonly #release: (released: Released) => Promise<boolean>;
+  readonly #pushes = new Lot<Push, string[]>((pushes) => this.#sendPushes(pushes));
+  readonly #completions = new Lot<Reservation, boolean>((held) => this.#sendCompletions(held));
+  readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
+  /** A reservation that goes out with the completions of this turn. */
+  #rider: Rider | null = null;
   /** What was settled here: a reservation is settled once, and one handed back looks like the next one of its job. */
   readonly #settled = new WeakSet<Reservation>();
   /** What may have been settled, by a call whose reply was lost. */
@@ -139,12 +143,9 @@ export class RedisDriver implements Driver {
       ? new RedisFailures(this.#link, this.#lanes, this.#prefix)
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
-        complete: (held) => this.#complete(held),
+        complete: (held) => this.#completions.add(held),
         pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
       });
-    this.#push = coalesce((pushes) => this.#sendPushes(pushes));
-    this.#complete = coalesce((held) => this.#sendCompletions(held));
-    this.#release = coalesce((released) => this.#sendReleases(released));
   }
 
   /** The connection of the app's database. */
@@ -162,7 +163,7 @@ export class RedisDriver implements Driver {
 
   /** Stores jobs; all pushes of one turn go into one command. */
   push(jobs: readonly NewJob[], now: Moment): Promise<string[]> {
-    return this.#under(() => jobs.length === 0 ? Promise.resolve([]) : this.#push({ jobs, now }));
+    return this.#under(() => jobs.length === 0 ? Promise.resolve([]) : this.#pushes.add({ jobs, now }));
   }
 
   /** Stores the jobs whose key is not known yet. */
@@ -212,7 +213,7 @@ export class RedisDriver implements Driver {
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#complete(held).then((done) => done || repeated));
+    return this.#settle(held, (repeated) => this.#completions.add(held).then((done) => done || repeated));
   }
 
   /** Makes a job available again. */
@@ -220,14 +221,14 @@ export class RedisDriver implements Driver {
     if (how.counted) {
       return this.#settle(
         held,
-        (repeated) => this.#release({ held, how, now }).then((done) => done || repeated),
+        (repeated) => this.#releases.add({ held, how, now }).then((done) => done || repeated),
       );
     }
     // With its attempt given back it looks like the next reservation of this job: no second try can tell them apart.
     return this.#under(() => {
       if (this.#settled.has(held)) return Promise.resolve(false);
       this.#settled.add(held);
-      return this.#release({ held, how, now });
+      return this.#releases.add({ held, how, now });
     });
   }
 
@@ -343,7 +344,7 @@ export class RedisDriver implements Driver {
 
   // Pushing
 
-  async #sendPushes(pushes: readonly { jobs: readonly NewJob[]; now: Moment }[]): Promise<string[][]> {
+  async #sendPushes(pushes: readonly Push[]): Promise<string[][]> {
     const refused = await this.#refuseReturns(pushes.map(({ jobs }) => jobs));
     const ids = pushes.map(({ jobs }) => jobs.map(() => randomUUID() as string));
     // Times of the caller's own, as a test has them, are not mixed with others in a command.
@@ -448,26 +449,36 @@ export class RedisDriver implements Driver {
     this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
   }
 
-  async #reserve(request: ReserveRequest): Promise<Taken> {
+  /** With the completions of this turn, where there are any: then one call of the script does both. */
+  #reserve(request: ReserveRequest): Promise<Taken> {
+    if (request.now !== null || !this.#completions.isWaiting || this.#rider !== null) {
+      return this.#sendReserve(request, this.#lanesOf(request), []).then(({ taken }) => taken);
+    }
+    return new Promise((resolve, reject) => this.#rider = { request, resolve, reject });
+  }
+
+  /** The lanes that a request looks at, numbered from 1 in the order of their keys. */
+  #lanesOf({ queues }: ReserveRequest): Map<Lane, number> {
     const lanes = new Map<Lane, number>();
-    const picks: string[] = [];
-    request.queues.forEach(({ queue, limit }, share) => {
+    for (const { queue } of queues) {
       for (const lane of this.#lanes.in(queue)) {
-        let at = lanes.get(lane);
-        if (at === undefined) lanes.set(lane, at = lanes.size + 1);
-        picks.push(String(at), String(share), String(limit));
+        if (!lanes.has(lane)) lanes.set(lane, lanes.size + 1);
       }
-    });
+    }
+    return lanes;
+  }
+
+  async #sendReserve(
+    request: ReserveRequest,
+    lanes: ReadonlyMap<Lane, number>,
+    done: readonly Reservation[],
+  ): Promise<{ taken: Taken; lost: ReadonlySet<number> }> {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
-    const all = [...lanes.keys()];
-    const answer = await this.#link.run(RESERVE, [
-      this.#bellKey,
-      this.#lanes.set,
-      `${this.#prefix}queue:malformed`,
-      ...all.flatMap(({ keys }) => keys),
-    ], [
+    const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
+    for (const lane of lanes.keys()) keys.push(...lane.keys);
+    const values = [
       seconds(request.now),
       String(request.retryAfter / 1000),
       String(request.limit),
@@ -475,21 +486,39 @@ export class RedisDriver implements Driver {
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
       this.#bell.takeWoken() ? "1" : "",
-      ...picks,
-    ]) as [number, number, string, ...(number | string)[]];
-    if (answer[1] > 0) {
+      String(done.length),
+    ];
+    for (const held of done) {
+      values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
+    }
+    request.queues.forEach(({ queue, limit }, share) => {
+      for (const lane of this.#lanes.in(queue)) {
+        values.push(String(lanes.get(lane)), String(share), String(limit));
+      }
+    });
+    const answer = await this.#link.run(RESERVE, keys, values) as [
+      lanes: number,
+      malformed: number,
+      nextIn: string,
+      lost: number,
+      ...rest: (number | string)[],
+    ];
+    const [laneCount, malformed, nextIn, lostCount] = answer;
+    if (malformed > 0) {
       this.#options.log?.warn(
-        `queue: ${answer[1]} ${answer[1] === 1 ? "member was" : "members were"} no jobs of ours: ` +
+        `queue: ${malformed} ${malformed === 1 ? "member was" : "members were"} no jobs of ours: ` +
           `set aside in ${this.#prefix}queue:malformed`,
       );
     }
+    const lost = new Set(answer.slice(4, 4 + lostCount).map((at) => Number(at) - 1));
+    const all = [...lanes.keys()];
     const jobs: Reservation[] = [];
     const token = String(this.#token++);
-    for (let at = 3; at < answer.length; at += 2) {
+    for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
       jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
     }
-    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]) };
+    return { taken: { jobs, lanes: laneCount, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
   }
 
   #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
@@ -509,13 +538,25 @@ export class RedisDriver implements Driver {
         return await act(this.#uncertain.has(held));
       } catch (error) {
         this.#settled.delete(held);
-        if (isLost(error)) this.#uncertain.add(held);
+        if (mayHaveRun(error)) this.#uncertain.add(held);
         throw error;
       }
     });
   }
 
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
+    const rider = this.#rider;
+    this.#rider = null;
+    if (rider !== null) {
+      const lanes = this.#lanesOf(rider.request);
+      if (jobs.length <= LOT && jobs.every((held) => lanes.has(this.#lanes.of(held.queue, held.priority)))) {
+        const sent = this.#sendReserve(rider.request, lanes, jobs);
+        sent.then(({ taken }) => rider.resolve(taken), rider.reject);
+        const { lost } = await sent;
+        return jobs.map((_, index) => !lost.has(index));
+      }
+      this.#sendReserve(rider.request, lanes, []).then(({ taken }) => rider.resolve(taken), rider.reject);
+    }
     if (jobs.length === 1) {
       const [, , reserved] = this.#lanes.of(jobs[0].queue, jobs[0].priority).keys;
       return [await this.#link.call(["ZREM", reserved, memberOf(jobs[0])]) === 1];
@@ -592,6 +633,17 @@ export class RedisDriver implements Driver {
 }
 
 type Counted = [inLine: number, due: number, delayed: number, expired: number, reserved: number];
+
+interface Push {
+  readonly jobs: readonly NewJob[];
+  readonly now: Moment;
+}
+
+interface Rider {
+  readonly request: ReserveRequest;
+  resolve(taken: Taken): void;
+  reject(error: unknown): void;
+}
 
 interface Released {
   readonly held: Reservation;

@@ -83,26 +83,33 @@ redis.call('ZADD', KEYS[1], 0, '0')
 return answer`);
 
 /**
- * Takes jobs: frees what has expired and promotes what is due (both at most 100 a lane), takes from the lanes
- * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
+ * Forgets jobs that are done, then takes jobs: frees what has expired and promotes what is due (both at most 100 a
+ * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
+ * aside.
  *
  * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
  * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
  * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
- * share, and how many to take at most for that share.
+ * (they go to the end of the line), 1 to ring where jobs are left, how many jobs are done, for each of these its lane (from 1)
+ * and its member, then for each pick: a lane, the number of its share, and how many to take at most for that share.
  *
  * Answers how many lanes there are (-1 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
- * '', then for each job its lane (from 1) and its member.
+ * '', how many of the done jobs were not held, which ones (from 1), then for each job its lane and its member.
  */
 export const RESERVE: Script = script(`${NOW}
+local lost, picks = {}, 9 + ARGV[8] * 2
+for done = 1, tonumber(ARGV[8]) do
+  if redis.call('ZREM', KEYS[ARGV[7 + done * 2] * 3 + 3], ARGV[8 + done * 2]) == 0 then lost[#lost + 1] = done end
+end
+
 local now = present(ARGV[1])
+local stampNow = stamp(now)
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
 local lanes = (#KEYS - 3) / 3
 
 local function move(from, to, upto)
-  local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
+  local due = redis.call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
   if #due == 0 then return 0 end
   redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
   redis.call('RPUSH', to, unpack(due))
@@ -111,10 +118,10 @@ local function move(from, to, upto)
 end
 
 local function promote()
-  local moved = 0
+  local moved, expired = 0, stamp(now - ARGV[2])
   for lane = 1, lanes do
-    moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - ARGV[2])
-    moved = moved + move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+    moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], expired)
+    moved = moved + move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], stampNow)
   end
   return moved
 end
@@ -130,10 +137,10 @@ local function isUtf8(text)
   return not string.find(text, '[\\128-\\255]')
 end
 
-local answer, got, malformed = {-1, 0, ''}, 0, 0
+local answer, got, malformed = {-1, 0, '', #lost, unpack(lost)}, 0, 0
 local left = {}
 local function take()
-  for at = 8, #ARGV, 3 do
+  for at = picks, #ARGV, 3 do
     local lane, share = tonumber(ARGV[at]), ARGV[at + 1]
     local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
     left[share] = left[share] or tonumber(ARGV[at + 2])
@@ -152,8 +159,8 @@ local function take()
         elseif got >= limit and attempts ~= '0' then
           back[#back + 1] = member
         else
-          member = string.format('%d', attempts + 1) .. string.sub(member, #attempts + 1)
-          hold[#hold + 1] = stamp(now)
+          member = (attempts == '0' and '1' or string.format('%d', attempts + 1)) .. string.sub(member, #attempts + 1)
+          hold[#hold + 1] = stampNow
           hold[#hold + 1] = member
           answer[#answer + 1] = lane
           answer[#answer + 1] = member
