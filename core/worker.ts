@@ -74,6 +74,12 @@ const POLL = 1000;
 /** The first and the longest wait after a store error, in milliseconds. */
 const BACK_OFF = [100, 10_000];
 
+/**
+ * How many handlers are started in one turn, where the store can bring the next ones meanwhile: with short jobs, store and
+ * worker are busy at the same time.
+ */
+const SLICE = 25;
+
 /** How much work to prefetch, in milliseconds, judged by how long the last handlers took. */
 const AHEAD = 10;
 
@@ -91,6 +97,7 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
+  readonly #overlap: number;
   readonly #running = new Set<Attempt>();
   /** Reserved, waiting for a slot. */
   readonly #waiting: Reservation[] = [];
@@ -127,6 +134,7 @@ export class Worker {
   constructor(parts: WorkerParts, options: WorkerOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#overlap = parts.driver.overlap ?? 1;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
   }
 
@@ -169,9 +177,9 @@ export class Worker {
     if (!this.#paused) this.#cancelWake?.();
     this.#startWaiting();
     if (this.#stopping) return this.#finish();
-    if (this.#free() === 0 || this.#waiting.length > 0) return;
-    const free = this.#free() - this.#asked;
-    if (free <= 0 || this.#discovering || this.#reserving >= (this.#parts.driver.overlap ?? 1)) {
+    if (this.#free() === 0) return;
+    const free = this.#free() - this.#asked - this.#waiting.length;
+    if (free <= 0 || this.#discovering || this.#reserving >= this.#overlap) {
       this.#again = true;
       return;
     }
@@ -188,7 +196,12 @@ export class Worker {
   }
 
   #startWaiting(): void {
+    let most = this.#overlap > 1 ? SLICE : Infinity;
     while (this.#waiting.length > 0 && this.#free() > 0 && !this.#stopping) {
+      if (most-- === 0) {
+        setImmediate(() => this.#pump());
+        return;
+      }
       const next = this.#waiting.shift()!;
       if (this.#leases.holds(next)) this.#start(next);
       // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.

@@ -87,8 +87,8 @@ const LOT = 1000;
 
 /** Jobs in Redis. */
 export class RedisDriver implements Driver {
-  /** While Redis works on one reservation, the worker runs what another brought. */
-  readonly overlap = 2;
+  /** Redis works on one reservation while the worker runs what another brought. */
+  readonly overlap = 4;
   readonly #options: RedisOptions;
   readonly #prefix: string;
   readonly #link: Link;
