@@ -548,6 +548,57 @@ function leases(check: Check): void {
 }
 
 function settling(check: Check): void {
+  check(
+    "what a turn completes and what it reserves next do not get in each other's way",
+    async ({ driver }) => {
+      const payloads = Array.from({ length: 40 }, (_, index) => String(index));
+      await driver.push(
+        payloads.map((payload) =>
+          job({ payload, priority: Number(payload) % 3, queue: Number(payload) % 2 ? "a" : "b" })
+        ),
+        null,
+      );
+      const request = {
+        queues: [{ queue: "a", limit: 10 }, { queue: "b", limit: 10 }],
+        limit: 10,
+        prefetch: 0,
+        now: null,
+        retryAfter: LEASE,
+      };
+      const ran: string[] = [];
+      let stale: Reservation | null = null;
+      let held = (await driver.reserve(request)).jobs;
+      while (held.length > 0) {
+        ran.push(...held.map(({ payload }) => payload));
+        const again: Promise<boolean>[] = stale === null ? [] : [driver.complete({ ...stale })];
+        const done = held.map((one) => driver.complete(one));
+        const next = driver.reserve(request);
+        assert.deepEqual(await Promise.all(done), held.map(() => true));
+        assert.deepEqual(await Promise.all(again), again.map(() => false), "it is gone");
+        stale = held[3];
+        held = (await next).jobs;
+      }
+      assert.deepEqual(ran.sort(), payloads.sort());
+      assert.equal(await driver.waiting(), 0);
+    },
+  );
+
+  check("a completion goes well beside a reservation from another queue", async ({ driver }) => {
+    await driver.push([job({ payload: "a", queue: "a" }), job({ payload: "b", queue: "b" })], null);
+    const from = (queue: string) => ({
+      queues: [{ queue, limit: 1 }],
+      limit: 1,
+      prefetch: 0,
+      now: null,
+      retryAfter: LEASE,
+    });
+    const [a] = (await driver.reserve(from("a"))).jobs;
+    const done = driver.complete(a);
+    const next = driver.reserve(from("b"));
+    assert.equal(await done, true);
+    assert.deepEqual((await next).jobs.map(({ payload }) => payload), ["b"]);
+  });
+
   check("a completed job is gone", async ({ driver }) => {
     await driver.push([job()], T);
     const [held] = await take(driver);

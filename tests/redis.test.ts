@@ -313,6 +313,24 @@ onRedis("what is no job of ours is set aside, with a line", async (place) => {
   );
 });
 
+onRedis("a completion whose reservation failed on the way is known for what it is", async (place) => {
+  const { server, prefix } = place;
+  const driver = place.driver();
+  await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
+  const [held] = await take(driver, { now: null });
+  await server.client.set(`${prefix}queue:delayed`, "no sorted set");
+  // Not within the time in which due jobs were looked for already.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const done = driver.complete(held);
+  const next = take(driver, { now: null });
+  await assert.rejects(done, isRefusal("REDIS", "WRONGTYPE"));
+  await assert.rejects(next, isRefusal("REDIS", "WRONGTYPE"));
+  await server.client.del(`${prefix}queue:delayed`);
+  assert.equal(await driver.complete(held), true, "it was done, or is now");
+  assert.equal(await driver.complete(held), false);
+  assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
+});
+
 // The clock
 
 onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {
