@@ -207,6 +207,7 @@ export class RedisDriver implements Driver {
         const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
         order.forEach((one, index) => kept[index] === 1 || lost.push(one));
       }
+      for (const one of lost) this.#app.handlers?.ended(one);
       return lost;
     });
   }
@@ -224,6 +225,7 @@ export class RedisDriver implements Driver {
         (repeated) => this.#releases.add({ held, how, now }).then((done) => done || repeated),
       );
     }
+    this.#app.handlers?.ended(held);
     // With its attempt given back it looks like the next reservation of this job: no second try can tell them apart.
     return this.#under(() => {
       if (this.#settled.has(held)) return Promise.resolve(false);
@@ -522,6 +524,7 @@ export class RedisDriver implements Driver {
   }
 
   #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
+    this.#app.handlers?.began(jobs);
     // More was asked for than one call takes.
     const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
     return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced };
@@ -531,6 +534,7 @@ export class RedisDriver implements Driver {
 
   /** Settles a reservation once; after an error it may be tried again. */
   #settle(held: Reservation, act: (repeated: boolean) => Promise<boolean>): Promise<boolean> {
+    this.#app.handlers?.ended(held);
     return this.#under(async () => {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);

@@ -279,6 +279,15 @@ export class SqliteDriver implements Driver {
     return new FailedJobs((run) => this.#settle(run));
   }
 
+  /**
+   * The connection that handlers get, for such a driver; `null` where it is the app's own, or not open yet.
+   *
+   * @internal
+   */
+  get handlers(): HandlersConnection | null {
+    return this.#handlers;
+  }
+
   /** Finishes what is pending; closes the connection if this driver opened it. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();

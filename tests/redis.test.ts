@@ -331,6 +331,44 @@ onRedis("a completion whose reservation failed on the way is known for what it i
   assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
 });
 
+onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const seen: number[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: server.url, prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        torn: ({ db }: Job) => {
+          db.exec("CREATE TABLE orders (item TEXT)");
+          db.exec("BEGIN IMMEDIATE");
+          db.exec("INSERT INTO orders VALUES ('tea')");
+          throw new Error("kaboom");
+        },
+        whole: ({ db }: Job) => {
+          db.exec("BEGIN");
+          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
+          db.exec("COMMIT");
+        },
+      },
+    });
+    await queue.dispatchMany([["torn"], ["whole"]]);
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to go on");
+    assert.deepEqual(seen, [0], "what it wrote was rolled back");
+    assert.equal((await queue.failed()).length, 1, "the lock was let go of");
+    assert.equal(
+      lines.filter((line) => line.includes("left a transaction open")).length,
+      1,
+      lines.join("\n"),
+    );
+    await queue.close();
+  });
+});
+
 // The clock
 
 onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {
