@@ -82,6 +82,9 @@ const KEY_LIFE = 86_400;
 /** How often expired and due jobs are looked for while there are others, in milliseconds. */
 const SWEEP_EVERY = 100;
 
+/** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
+const MOST_LOOKS = 4;
+
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
 
@@ -106,8 +109,8 @@ export class RedisDriver implements Driver {
   readonly #settled = new WeakSet<Reservation>();
   /** What may have been settled, by a call whose reply was lost. */
   readonly #uncertain = new WeakSet<Reservation>();
-  /** The next reservation's token; the store does not see it. */
-  #token = Math.floor(Math.random() * 2 ** 52);
+  /** The next reservation's mark; the store does not see it. */
+  #mark = Math.floor(Math.random() * 2 ** 52);
   #sweptAt = -Infinity;
   /** How many lanes there were when `queues` answered last. */
   #announced: number | null = null;
@@ -144,7 +147,7 @@ export class RedisDriver implements Driver {
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
         complete: (held) => this.#completions.add(held),
-        pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
+        pushOnce: (jobs, ids, generations) => this.#pushOnce(jobs, null, ids, generations),
       });
   }
 
@@ -180,19 +183,12 @@ export class RedisDriver implements Driver {
         limit,
         prefetch: Math.min(request.prefetch, RESERVE_LIMIT - limit),
       };
-      if (this.#lanes.count === null) await this.#readLanes();
-      const first = await this.#reserve(asked);
-      // Lanes are added and never taken away, so their number tells whether there are new ones.
-      const isNew = first.lanes >= 0 && this.#lanes.count !== first.lanes;
-      if (isNew) await this.#readLanes();
-      if (first.jobs.length >= limit || !isNew) {
-        return this.#toReserved(request, first);
+      for (let looks = 1;; looks++) {
+        if (this.#lanes.count === null) await this.#readLanes();
+        const taken = await this.#reserve({ ...asked, anyLanes: looks === MOST_LOOKS });
+        if (!taken.areNew) return this.#toReserved(request, taken);
+        this.#lanes.count = null;
       }
-      const rest = { ...asked, limit: limit - first.jobs.length };
-      const second = await this.#reserve(rest);
-      if (second.lanes >= 0 && this.#lanes.count !== second.lanes) this.#lanes.count = null;
-      const jobs = [...first.jobs, ...second.jobs];
-      return this.#toReserved(request, { ...second, jobs });
     });
   }
 
@@ -390,6 +386,7 @@ export class RedisDriver implements Driver {
     jobs: readonly KeyedJob[],
     now: Moment,
     ids: readonly string[] = jobs.map(() => randomUUID()),
+    generations: readonly number[] = [],
   ): Promise<Pushed[]> {
     if (jobs.length === 0) return [];
     const [refused] = await this.#refuseReturns([jobs]);
@@ -405,7 +402,7 @@ export class RedisDriver implements Driver {
         key === null ? "" : "1",
         delaySeconds(delay),
         ids[index],
-        toMember(0, ids[index], name, payload),
+        toMember(0, ids[index], name, payload, generations[index]),
       );
     });
     const stored = await this.#storing(this.#link.run(PUSH_ONCE, keys, values)) as string[];
@@ -452,7 +449,7 @@ export class RedisDriver implements Driver {
   }
 
   /** With the completions of this turn, where there are any: then one call of the script does both. */
-  #reserve(request: ReserveRequest): Promise<Taken> {
+  #reserve(request: LaneRequest): Promise<Taken> {
     if (request.now !== null || !this.#completions.isWaiting || this.#rider !== null) {
       return this.#sendReserve(request, this.#lanesOf(request), []).then(({ taken }) => taken);
     }
@@ -471,13 +468,14 @@ export class RedisDriver implements Driver {
   }
 
   async #sendReserve(
-    request: ReserveRequest,
+    request: LaneRequest,
     lanes: ReadonlyMap<Lane, number>,
     done: readonly Reservation[],
   ): Promise<{ taken: Taken; lost: ReadonlySet<number> }> {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
+    const known = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
     const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
     const values = [
@@ -488,6 +486,7 @@ export class RedisDriver implements Driver {
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
       this.#bell.takeWoken() ? "1" : "",
+      known,
       String(done.length),
     ];
     for (const held of done) {
@@ -515,12 +514,13 @@ export class RedisDriver implements Driver {
     const lost = new Set(answer.slice(4, 4 + lostCount).map((at) => Number(at) - 1));
     const all = [...lanes.keys()];
     const jobs: Reservation[] = [];
-    const token = String(this.#token++);
+    const mark = this.#mark++;
     for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
-      jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
+      jobs.push(fromMember(answer[at + 1] as string, queue, priority, mark));
     }
-    return { taken: { jobs, lanes: laneCount, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
+    const areNew = known !== "" && Number(known) !== laneCount;
+    return { taken: { jobs, areNew, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
   }
 
   #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
@@ -643,8 +643,13 @@ interface Push {
   readonly now: Moment;
 }
 
+interface LaneRequest extends ReserveRequest {
+  /** Whether to take jobs though there be other lanes than are known. */
+  readonly anyLanes: boolean;
+}
+
 interface Rider {
-  readonly request: ReserveRequest;
+  readonly request: LaneRequest;
   resolve(taken: Taken): void;
   reject(error: unknown): void;
 }
@@ -658,8 +663,8 @@ interface Released {
 /** What one RESERVE took. */
 interface Taken {
   readonly jobs: readonly Reservation[];
-  /** How many lanes the store has; -1 where it was not asked. */
-  readonly lanes: number;
+  /** Whether the store has lanes that were not asked for: then there are no jobs. */
+  readonly areNew: boolean;
   readonly nextIn: number | null;
 }
 

@@ -759,6 +759,31 @@ function fencing(check: Check): void {
     );
   }
 
+  for (const [does, act, answer] of STALE) {
+    check(`a worker that ${does} an attempt of before a retry changes nothing`, async ({ driver }) => {
+      await driver.push([job({ payload: "p" })], T);
+      const [stale] = await take(driver);
+      // Twice, so that an attempt of the first retry is stale, too.
+      const [second] = await take(driver, { now: T + LEASE });
+      await driver.fail(second, failure());
+      const [failed] = await driver.failed({ after: null, limit: 1 });
+      assert.equal((await driver.retry({ ids: [failed.id] }, T + LEASE)).length, 1);
+      const [third] = await take(driver, { now: T + LEASE });
+      const [fourth] = await take(driver, { now: T + 2 * LEASE });
+      await driver.fail(fourth, failure());
+      const [again] = await driver.failed({ after: null, limit: 1 });
+      await driver.retry({ ids: [again.id] }, T + 2 * LEASE);
+      const [held] = await take(driver, { now: T + 2 * LEASE });
+      assert.deepEqual([held.id, held.attempt], [stale.id, stale.attempt], "the same job and attempt");
+      const before = await picture(driver, T + 2 * LEASE);
+      assert.equal(await act(driver, stale), answer, "of before the first retry");
+      assert.equal(await act(driver, third), answer, "of before the second");
+      assert.deepEqual(await picture(driver, T + 2 * LEASE), before);
+      assert.deepEqual(await driver.extend([held], T + 2 * LEASE), [], "it is still held");
+      assert.equal(await driver.complete(held), true);
+    });
+  }
+
   check("of many stale completions in one turn none holds", async ({ driver }) => {
     await driver.push(Array.from({ length: 40 }, () => job()), T);
     const first = await takeAll(driver);

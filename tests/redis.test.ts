@@ -369,6 +369,23 @@ onRedis("a transaction that a handler leaves open on job.db is rolled back", asy
   });
 });
 
+onRedis("lanes that are new to a worker get what is theirs at its next look", async (place) => {
+  const driver = place.driver();
+  const other = place.driver();
+  const ask = {
+    queues: [{ queue: "a", limit: 1 }, { queue: "b", limit: 2 }],
+    limit: 3,
+    prefetch: 0,
+    now: T,
+    retryAfter: LEASE,
+  };
+  await driver.push([job({ queue: "a", payload: "low" }), job({ queue: "b", payload: "b" })], T);
+  assert.equal((await driver.reserve({ ...ask, limit: 0 })).jobs.length, 0, "it knows these two");
+  await other.push([job({ queue: "a", payload: "high", priority: 5 })], T);
+  const { jobs } = await driver.reserve(ask);
+  assert.deepEqual(jobs.map(({ payload }) => payload), ["high", "b"], "one of a, by its priority");
+});
+
 // The clock
 
 onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {

@@ -3,7 +3,7 @@
  *
  * A lane is one priority of one queue. It has three keys of the original's format: `jobs` (a list, first in first
  * out), `delayed` and `reserved` (sorted sets by Unix seconds, to the millisecond). A member is
- * `"<attempts> <id> <name>\n<payload>"`; its attempt number tells a settlement from a stale one.
+ * `"<attempts> <id> <name>\n<payload>"`; its attempt number, with its leading zeros, tells a settlement from a stale one.
  *
  * Each script is bounded, touches no key that it was not given, and, where it must run while Redis is out of memory,
  * begins with a command that removes: Redis lets a script write on that has done so. `now` is Unix seconds, or empty for
@@ -83,24 +83,26 @@ redis.call('ZADD', KEYS[1], 0, '0')
 return answer`);
 
 /**
- * Forgets jobs that are done, then takes jobs: frees what has expired and promotes what is due (both at most 100 a
+ * Forgets jobs that are done, then takes jobs, unless there are other lanes than the caller knows: frees what has expired and promotes what is due (both at most 100 a
  * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
  * aside.
  *
  * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
  * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
  * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, how many jobs are done, for each of these its lane (from 1)
+ * (they go to the end of the line), 1 to ring where jobs are left, how many lanes the caller knows or '' to take in any case, how many jobs are done, for each of these its lane (from 1)
  * and its member, then for each pick: a lane, the number of its share, and how many to take at most for that share.
  *
- * Answers how many lanes there are (-1 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
+ * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
  * '', how many of the done jobs were not held, which ones (from 1), then for each job its lane and its member.
  */
 export const RESERVE: Script = script(`${NOW}
-local lost, picks = {}, 9 + ARGV[8] * 2
-for done = 1, tonumber(ARGV[8]) do
-  if redis.call('ZREM', KEYS[ARGV[7 + done * 2] * 3 + 3], ARGV[8 + done * 2]) == 0 then lost[#lost + 1] = done end
+local lost, picks = {}, 10 + ARGV[9] * 2
+for done = 1, tonumber(ARGV[9]) do
+  if redis.call('ZREM', KEYS[ARGV[8 + done * 2] * 3 + 3], ARGV[9 + done * 2]) == 0 then lost[#lost + 1] = done end
 end
+local stored = redis.call('SCARD', KEYS[2])
+if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
 
 local now = present(ARGV[1])
 local stampNow = stamp(now)
@@ -137,7 +139,7 @@ local function isUtf8(text)
   return not string.find(text, '[\\128-\\255]')
 end
 
-local answer, got, malformed = {-1, 0, '', #lost, unpack(lost)}, 0, 0
+local answer, got, malformed = {stored, 0, '', #lost, unpack(lost)}, 0, 0
 local left = {}
 local function take()
   for at = picks, #ARGV, 3 do
@@ -150,8 +152,8 @@ local function take()
       local asked = want
       local members = redis.call('LPOP', jobs, asked) or {}
       for _, member in ipairs(members) do
-        local attempts = string.match(member, '^(%d+) [^ \\n]+ [^\\n]+\\n')
-        if not attempts or #attempts > 9 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
+        local zeros, attempts = string.match(member, '^(0*)(%d+) [^ \\n]+ [^\\n]+\\n')
+        if not attempts or #attempts > 9 or #zeros > 7 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
           redis.call('RPUSH', KEYS[3], member)
           malformed = malformed + 1
         elseif plain and string.find(member, '\\r', 1, true) then
@@ -159,7 +161,8 @@ local function take()
         elseif got >= limit and attempts ~= '0' then
           back[#back + 1] = member
         else
-          member = (attempts == '0' and '1' or string.format('%d', attempts + 1)) .. string.sub(member, #attempts + 1)
+          local next = attempts == '0' and '1' or string.format('%d', attempts + 1)
+          member = zeros .. next .. string.sub(member, #zeros + #attempts + 1)
           hold[#hold + 1] = stampNow
           hold[#hold + 1] = member
           answer[#answer + 1] = lane
@@ -182,13 +185,9 @@ end
 local swept = ARGV[5] == '1'
 if swept then promote() end
 take()
-if not swept and got < limit then
-  swept = true
-  if promote() > 0 then take() end
-end
+if not swept and got < limit and promote() > 0 then take() end
 
 answer[2] = malformed
-if swept then answer[1] = redis.call('SCARD', KEYS[2]) end
 if got < limit then
   local nextIn
   for lane = 1, lanes do
