@@ -146,7 +146,7 @@ class Checker {
     if (kept) this.#failed++;
     else if (completed) this.#completed++;
     if (entry.kept.length > 1) this.#breach("lost", `${entry.n}: it is in failed_jobs twice`, entry);
-    if (kept && completed && !this.#isDoubted(entry)) {
+    if (kept && completed && !this.#wasDoubtedBefore(entry)) {
       this.#breach("lost", `${entry.n}: it was completed, and is in failed_jobs`, entry);
     }
     if (kept) return this.#checkFailure(entry);
@@ -158,6 +158,14 @@ class Checker {
     if (untold) this.#untold++;
     else if (this.#ledger.left === 0) this.#lose(entry, "it is gone, and nobody completed it");
     else this.#lose(entry, "it was not completed, and jobs are left in the store");
+  }
+
+  /** Whether its completion was taken for stored by a lost reply, and a later attempt failed. */
+  #wasDoubtedBefore(entry: Entry): boolean {
+    return entry.runs.some((run) =>
+      run.settled?.how === "completed" && this.#reasons.ofDoubt(run) !== null &&
+      entry.settled.some(({ how, attempt }) => how === "failed" && attempt > run.started.attempt)
+    );
   }
 
   #lose(entry: Entry, how: string): void {
@@ -421,9 +429,10 @@ class Checker {
     const { facts } = this.#ledger.history;
     for (const fact of this.#ledger.gone.values()) {
       const { how, expected, process } = fact;
-      // Before it listens to SIGTERM, that ends it.
-      const isEarly = how === "SIGTERM" && !this.#ledger.up.has(process);
-      if (expected && (how === 0 || how === "SIGKILL" || isEarly)) continue;
+      // Before it listens to SIGTERM that ends it, and so does a second one when it is about to leave.
+      const isForced = this.#ledger.faults.some(({ kind, on }) => kind === "force" && on === process);
+      const isDeaf = how === "SIGTERM" && (isForced || !this.#ledger.up.has(process));
+      if (expected && (how === 0 || how === "SIGKILL" || isDeaf)) continue;
       const last = facts.filter(({ by }) => by === process).slice(-20);
       this.#breach("process", `${process} ended ${expected ? "badly" : "by itself"}: ${how}`, [
         ...last,

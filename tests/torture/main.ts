@@ -86,7 +86,7 @@ async function main(): Promise<number> {
     producers: Math.max(1, whole("--producers", values.producers)),
     failed: listed("--failed", values.failed, ["redis", "database"])[0],
     runtimes: executables(values.on),
-    pace: 60,
+    pace: 100,
     quietEvery: 60_000,
   };
   if (drivers.includes("redis") && noRedis) throw new UsageError(noRedis);

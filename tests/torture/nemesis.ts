@@ -15,8 +15,11 @@ export interface Victims {
   readonly lease: number;
 }
 
-/** How much longer than its lease a killed worker's job may take, and a little. */
+/** How much longer than its lease a killed worker's job may take, and a little, in milliseconds. */
 const QUIET = 2500;
+
+/** How long it takes to get over a fault at most: it lasts less than two leases. */
+const RECOVERS = { leases: 2, milliseconds: 1500 };
 
 /** What strikes. */
 export class Nemesis {
@@ -66,7 +69,7 @@ export class Nemesis {
   async killAlone(who: number): Promise<void> {
     const { lease } = this.#victims;
     await this.rest();
-    await pass(lease + QUIET);
+    await pass(RECOVERS.leases * lease + RECOVERS.milliseconds);
     await this.#strike({ kind: "kill alone", after: 0, lasts: 0, who, shift: 0 });
     await pass(lease + QUIET);
   }

@@ -15,8 +15,11 @@ const LINK_IS_BROKEN: readonly FaultKind[] = ["half-open", "lost replies"];
 /** Faults by which a reply may be lost, of any process. */
 const REPLIES_ARE_LOST: readonly FaultKind[] = ["restart", "freeze", "pause", "kill clients"];
 
-/** How long a call to Redis may hang, and then the wait for the next connection, in milliseconds. */
-const LINK_RECOVERS = 7000;
+/** How long a process may take to connect to Redis again, in milliseconds. */
+const LINK_RECOVERS = 3000;
+
+/** The first wait after a store error, before a settlement is tried again, in milliseconds. */
+const SETTLE_AGAIN = 100;
 
 /** Looks for reasons. */
 export class Reasons {
@@ -48,7 +51,9 @@ export class Reasons {
   /** Why an attempt may have been spent between the two times although no run of it is known. */
   ofGap(from: number, until: number): string | null {
     const during = this.#between(from, until);
-    const killed = during.find(({ kind, on }) => on !== "store" && REASONS[kind] !== undefined);
+    const killed = during.find(({ kind, on }) =>
+      on !== "store" && kind !== "clock" && REASONS[kind] !== undefined
+    );
     if (killed !== undefined) return `${REASONS[killed.kind]}, before the handler started`;
     if (this.#stalled(from, until, () => true)) return "a worker stalled, before the handler started";
     return this.#ofOutage(from, until, () => true);
@@ -73,6 +78,7 @@ export class Reasons {
    */
   ofDoubt(run: Run): string | null {
     if (this.#ledger.history.driver !== "redis" || run.settled === null || run.ended === null) return null;
+    if (run.settled.at - run.ended.at < SETTLE_AGAIN) return null;
     const lost = this.#between(run.ended.at - LINK_RECOVERS, run.settled.at).some(({ kind, on }) =>
       REPLIES_ARE_LOST.includes(kind) || LINK_IS_BROKEN.includes(kind) && on === run.started.by
     );
@@ -96,7 +102,8 @@ export class Reasons {
 
   /** Whether a clock was off. */
   isClockOff(from: number, until: number): boolean {
-    return this.#between(from, until).some(({ kind }) => kind === "clock");
+    return this.#ledger.history.driver === "sqlite" &&
+      this.#between(from, until).some(({ kind }) => kind === "clock");
   }
 
   /** Whether the process ended, by force, before it could say what became of the run. */
@@ -111,13 +118,15 @@ export class Reasons {
 
   #ofOutage(from: number, until: number, isConcerned: (process: string) => boolean): string | null {
     const during = this.#padded(from, until);
-    const clock = during.find(({ kind }) => kind === "clock");
-    if (clock !== undefined) return REASONS.clock!;
+    const { driver } = this.#ledger.history;
+    // On Redis, the time is the server's.
+    const clock = driver === "sqlite" && during.some(({ kind }) => kind === "clock");
+    if (clock) return REASONS.clock!;
     const away = during.find((fault) => STORE_IS_AWAY.includes(fault.kind) && this.#lasts(fault));
     if (away !== undefined) return `the store was away: ${away.kind}`;
     const broken = during.find(({ kind, on }) => LINK_IS_BROKEN.includes(kind) && isConcerned(on));
     if (broken !== undefined) return `its link was broken: ${broken.kind}`;
-    if (this.#ledger.history.driver !== "sqlite") {
+    if (driver === "redis") {
       const cut = during.find(({ kind }) => REPLIES_ARE_LOST.includes(kind));
       return cut === undefined ? null : `a reply was lost: ${cut.kind}`;
     }
@@ -137,11 +146,11 @@ export class Reasons {
   }
 
   #overAt({ kind, from, to }: Fault): number {
-    if (kind === "lock" || kind === "full disk") {
-      return to + Math.max(this.#ledger.history.lease, 2 * (to - from));
-    }
+    // The waits of those who try again have grown as long as the fault at most.
+    const waits = to - from + 1000;
+    if (kind === "lock" || kind === "full disk") return to + waits;
     const isRedis = STORE_IS_AWAY.includes(kind) || LINK_IS_BROKEN.includes(kind) || kind === "kill clients";
-    return isRedis ? to + Math.max(LINK_RECOVERS, 2 * (to - from)) : to;
+    return isRedis ? to + Math.max(LINK_RECOVERS, waits) : to;
   }
 
   #lasts({ from, to }: Fault): boolean {

@@ -37,9 +37,9 @@ export const ORDERED_QUEUE = "ordered";
 /** The next dispatch of a producer. */
 export function nextOrder(random: Random, n: string, lease: number): Order {
   const roll = random.next();
-  const kind = roll < 0.5
+  const kind = roll < 0.6
     ? "quick"
-    : roll < 0.75
+    : roll < 0.7
     ? "slow"
     : roll < 0.9
     ? "flaky"
