@@ -76,23 +76,7 @@ const stopping = new AbortController();
 const forcing = new AbortController();
 process.on("SIGTERM", () => stopping.signal.aborted ? forcing.abort() : stopping.abort());
 journal.note({ fact: "up", concurrency });
-// As `queue:work` does, it does not end because the store cannot be opened just now.
-const workers = await openAndWork();
-await workers;
-clearInterval(looking);
-await queue.close();
-await journal.close();
-
-async function openAndWork(): Promise<void> {
-  while (!stopping.signal.aborted) {
-    try {
-      await queue.open();
-      break;
-    } catch (error) {
-      note(`could not open: ${error}`);
-      await pass(LOOK);
-    }
-  }
+if (await open()) {
   await queue.work({
     signal: stopping.signal,
     forceSignal: forcing.signal,
@@ -104,4 +88,21 @@ async function openAndWork(): Promise<void> {
       if (type !== "started") journal.note({ fact: "settled", id, attempt, how: type });
     },
   });
+}
+clearInterval(looking);
+await queue.close();
+await journal.close();
+
+/** Opens the store, which may be away just now; `false` where it was told to stop before. */
+async function open(): Promise<boolean> {
+  while (!stopping.signal.aborted) {
+    try {
+      await queue.open();
+      return true;
+    } catch (error) {
+      note(`could not open: ${error}`);
+      await pass(LOOK);
+    }
+  }
+  return false;
 }
