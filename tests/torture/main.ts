@@ -90,12 +90,20 @@ async function main(): Promise<number> {
     quietEvery: 60_000,
   };
   if (drivers.includes("redis") && noRedis) throw new UsageError(noRedis);
+  // The strikes end early, and what was seen until then is checked; a second time, all is left as it is.
+  const interrupted = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   const rows: string[] = [];
   let broken = false;
   for (const driver of drivers) {
+    if (interrupted.signal.aborted) break;
     const options = { driver, ...shared };
     console.log(`\ntorture of ${driver}, seed ${shared.seed}, on ${shared.runtimes.map(({ name }) => name)}`);
-    const result = await torture({ ...options, tell: (line) => console.log(`  ${line}`) });
+    const result = await torture({
+      ...options,
+      signal: interrupted.signal,
+      tell: (line) => console.log(`  ${line}`),
+    });
     console.log(`\n${summary(options, result)}`);
     if (result.findings.breaches.length > 0) {
       broken = true;

@@ -13,6 +13,8 @@ export interface Victims {
   readonly store: Store;
   readonly journal: Journal;
   readonly lease: number;
+  /** Ends the strikes early. */
+  readonly signal: AbortSignal;
 }
 
 /** How much longer than its lease a killed worker's job may take, and a little, in milliseconds. */
@@ -44,11 +46,15 @@ export class Nemesis {
   }
 
   /** Strikes until the time is up, and resolves when every effect is over. */
-  async rage(strikes: Iterable<Strike>, milliseconds: number): Promise<void> {
+  async rage(strikes: Iterator<Strike, void>, milliseconds: number): Promise<void> {
+    const { signal } = this.#victims;
     const end = performance.now() + milliseconds;
-    for (const strike of strikes) {
-      if (performance.now() + strike.after > end) break;
-      await pass(strike.after);
+    for (;;) {
+      // The next time goes on with the one after, where a loop over them would have ended them.
+      const { value: strike } = strikes.next();
+      if (strike === undefined || performance.now() + strike.after > end) break;
+      await this.#wait(strike.after);
+      if (signal.aborted) break;
       if (strike.kind in this.#victims.store.faults) await this.#storeStrike;
       const doing = this.#strike(strike).catch((error) => void (this.#error ??= error));
       const one: Promise<void> = doing.then(() => void this.#under.delete(one));
@@ -69,9 +75,18 @@ export class Nemesis {
   async killAlone(who: number): Promise<void> {
     const { lease } = this.#victims;
     await this.rest();
-    await pass(RECOVERS.leases * lease + RECOVERS.milliseconds);
+    await this.#wait(RECOVERS.leases * lease + RECOVERS.milliseconds);
     await this.#strike({ kind: "kill alone", after: 0, lasts: 0, who, shift: 0 });
     await pass(lease + QUIET);
+  }
+
+  /** Waits, unless the strikes are to end early. */
+  #wait(milliseconds: number): Promise<unknown> {
+    const { signal } = this.#victims;
+    if (signal.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    return Promise.race([promise, pass(milliseconds)]);
   }
 
   async #strike(strike: Strike): Promise<void> {

@@ -19,6 +19,8 @@ const queue = new Queue({
 const random = new Random(seed);
 let stopped = false;
 process.on("SIGTERM", () => stopped = true);
+// Ctrl-C is for the one who started all of these.
+process.on("SIGINT", () => {});
 journal.note({ fact: "up", concurrency: 0 });
 
 function entryOf({ kind, work, priority, delay, key }: Order): [string, Work, DispatchOptions] {

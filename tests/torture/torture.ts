@@ -38,6 +38,8 @@ export interface Torture {
   readonly failed: "database" | "redis";
   /** How often, in milliseconds, a worker is killed while nothing else is amiss; once at the end in any case. */
   readonly quietEvery: number;
+  /** Ends the strikes early; what was stored is still drained, and checked. */
+  readonly signal?: AbortSignal;
   /** Hears how it goes. */
   readonly tell?: (line: string) => void;
 }
@@ -102,6 +104,7 @@ class Run {
     tell("in order, without faults");
     await this.#ordered();
     const { workers, producers, lasts, seed, lease, gap, quietEvery } = this.#options;
+    const { signal = new AbortController().signal } = this.#options;
     const working = this.#fill("worker", workers, () => ({ concurrency: CONCURRENCY }));
     const producing = this.#fill("producer", producers, (slot, incarnation) => ({
       seed: seed + 1000 * slot + incarnation,
@@ -111,10 +114,10 @@ class Run {
 
     const { store, journal } = this.#camp;
     const random = new Random(seed);
-    const nemesis = new Nemesis({ workers: working, producers: producing, store, journal, lease });
+    const nemesis = new Nemesis({ workers: working, producers: producing, store, journal, lease, signal });
     const strikes = schedule(random, Nemesis.kinds(store), lease, gap);
     const end = performance.now() + lasts;
-    for (let left = lasts; left > 0; left = end - performance.now()) {
+    for (let left = lasts; left > 0 && !signal.aborted; left = end - performance.now()) {
       tell(`the nemesis strikes, for ${Math.ceil(left / 1000)} s more`);
       await nemesis.rage(strikes, Math.min(left, quietEvery));
       await nemesis.killAlone(random.next());

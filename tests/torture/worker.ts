@@ -75,6 +75,8 @@ const queue = new Queue({
 const stopping = new AbortController();
 const forcing = new AbortController();
 process.on("SIGTERM", () => stopping.signal.aborted ? forcing.abort() : stopping.abort());
+// Ctrl-C is for the one who started all of these.
+process.on("SIGINT", () => {});
 journal.note({ fact: "up", concurrency });
 if (await open()) {
   await queue.work({
