@@ -29,11 +29,17 @@ export class Nemesis {
   readonly #under = new Set<Promise<void>>();
   /** One fault of the store at a time: a server that is frozen cannot be restarted. */
   #storeStrike: Promise<void> = Promise.resolve();
+  readonly #ending: Promise<void>;
   #numbers = 0;
   #error: unknown = null;
 
   constructor(victims: Victims) {
     this.#victims = victims;
+    const { signal } = victims;
+    this.#ending = new Promise((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener("abort", () => resolve(), { once: true });
+    });
   }
 
   /** The kinds of faults that can be done here. */
@@ -82,11 +88,7 @@ export class Nemesis {
 
   /** Waits, unless the strikes are to end early. */
   #wait(milliseconds: number): Promise<unknown> {
-    const { signal } = this.#victims;
-    if (signal.aborted) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    return Promise.race([promise, pass(milliseconds)]);
+    return Promise.race([this.#ending, pass(milliseconds)]);
   }
 
   async #strike(strike: Strike): Promise<void> {
