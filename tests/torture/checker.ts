@@ -461,7 +461,8 @@ function isSeen({ ids, kept }: Entry): boolean {
   return ids.size > 0 || kept.length > 0;
 }
 
-/** The breach with the shortest story: the one to read first. */
+/** The breach with the shortest story, where it has one: the one to read first. */
 export function shortest(breaches: readonly Breach[]): Breach | undefined {
-  return breaches.toSorted((a, b) => a.story.length - b.story.length)[0];
+  const length = ({ story }: Breach): number => story.length || Infinity;
+  return breaches.toSorted((a, b) => length(a) < length(b) ? -1 : length(a) > length(b) ? 1 : 0)[0];
 }

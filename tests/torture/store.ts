@@ -52,7 +52,7 @@ export class SqliteStore implements Store {
     this.#disk = join(folder, "disk");
     mkdirSync(this.#disk);
     this.#isMounted = process.platform === "linux" && process.getuid?.() === 0 &&
-      spawnSync("mount", ["-t", "tmpfs", "-o", "size=24m", "queue-torture", this.#disk]).status === 0;
+      spawnSync("mount", ["-t", "tmpfs", "-o", "size=64m", "queue-torture", this.#disk]).status === 0;
     this.left = this.#isMounted ? [] : ["full disk: no permission to mount a file system here"];
     this.direct = { database: join(this.#disk, "queue.sqlite") };
     this.faults = {
