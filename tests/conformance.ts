@@ -396,6 +396,19 @@ function reserving(check: Check): void {
     assert.deepEqual(rest.map(({ payload }) => payload), ["h3", "l2", "h4"]);
   });
 
+  check("a queue gives no more than its share, also where leases end meanwhile", async ({ driver }) => {
+    await driver.push([job({ queue: "high", payload: "h1" })], T);
+    await take(driver, { queues: ["high"] });
+    // A look just before the lease ends, so that a store that looks for ended ones now and then does not soon do so again.
+    await driver.push([job({ queue: "low", payload: "l1" })], T);
+    await take(driver, { queues: ["low"], now: T + LEASE - 1 });
+    await driver.push([job({ queue: "high", payload: "h2" })], T + LEASE);
+    const queues = [{ queue: "high", limit: 1 }, { queue: "low", limit: 1 }];
+    const asked = { queues, limit: 2, prefetch: 0, now: T + LEASE, retryAfter: LEASE };
+    assert.equal((await driver.reserve(asked)).jobs.length, 1);
+    assert.equal((await driver.reserve(asked)).jobs.length, 1, "the other one is left for the next");
+  });
+
   check("an empty queue leaves its share to those after it", async ({ driver }) => {
     await driver.push(["1", "2", "3"].map((payload) => job({ queue: "low", payload })), T);
     const queues = [{ queue: "high", limit: 3 }, { queue: "low", limit: 3 }];
