@@ -649,6 +649,14 @@ function settling(check: Check): void {
     }
   });
 
+  check("a job that is completed twice in one turn takes no other one with it", async ({ driver }) => {
+    await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
+    const [first, second, third] = await take(driver, { limit: 3 });
+    const answers = await Promise.all([first, first, third].map((one) => driver.complete(one)));
+    assert.deepEqual(answers, [true, false, true]);
+    assert.deepEqual(await driver.extend([second], T), [], "it is still held");
+  });
+
   check("of two settlements of one reservation the first holds", async ({ driver }) => {
     await driver.push([job()], T);
     const [held] = await take(driver);
