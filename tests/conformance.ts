@@ -396,6 +396,19 @@ function reserving(check: Check): void {
     assert.deepEqual(rest.map(({ payload }) => payload), ["h3", "l2", "h4"]);
   });
 
+  check("a queue gives no more than its share, also where leases end meanwhile", async ({ driver }) => {
+    await driver.push([job({ queue: "high", payload: "h1" })], T);
+    await take(driver, { queues: ["high"] });
+    // A look just before the lease ends, so that a store that looks for ended ones now and then does not soon do so again.
+    await driver.push([job({ queue: "low", payload: "l1" })], T);
+    await take(driver, { queues: ["low"], now: T + LEASE - 1 });
+    await driver.push([job({ queue: "high", payload: "h2" })], T + LEASE);
+    const queues = [{ queue: "high", limit: 1 }, { queue: "low", limit: 1 }];
+    const asked = { queues, limit: 2, prefetch: 0, now: T + LEASE, retryAfter: LEASE };
+    assert.equal((await driver.reserve(asked)).jobs.length, 1);
+    assert.equal((await driver.reserve(asked)).jobs.length, 1, "the other one is left for the next");
+  });
+
   check("an empty queue leaves its share to those after it", async ({ driver }) => {
     await driver.push(["1", "2", "3"].map((payload) => job({ queue: "low", payload })), T);
     const queues = [{ queue: "high", limit: 3 }, { queue: "low", limit: 3 }];
@@ -685,6 +698,14 @@ function settling(check: Check): void {
       const answers = await Promise.all([...held, held[0]].map((one) => driver.complete(one)));
       assert.deepEqual(answers, [...held.map(() => true), false], `among ${count}`);
     }
+  });
+
+  check("a job that is completed twice in one turn takes no other one with it", async ({ driver }) => {
+    await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
+    const [first, second, third] = await take(driver, { limit: 3 });
+    const answers = await Promise.all([first, first, third].map((one) => driver.complete(one)));
+    assert.deepEqual(answers, [true, false, true]);
+    assert.deepEqual(await driver.extend([second], T), [], "it is still held");
   });
 
   check("of two settlements of one reservation the first holds", async ({ driver }) => {
