@@ -50,7 +50,8 @@ export interface QueueEvents {
   /** A job went back, to run again. */
   released: {
     readonly type: "released";
-    readonly job: Omit<EventJob, "tries">;
+    /** Without `tries` where its handler never began. */
+    readonly job: Omit<EventJob, "tries"> & Partial<EventJob>;
     /** Only `failed` spends the attempt. */
     readonly why: ReleaseReason;
     /** When it may run again; 0 for at once. */
