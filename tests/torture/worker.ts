@@ -87,7 +87,9 @@ if (await open()) {
     stopWhenEmpty,
     logFailures: false,
     onEvent: ({ type, job: { id, attempt } }) => {
-      if (type !== "started") journal.note({ fact: "settled", id, attempt, how: type });
+      // A job that is handed back is not settled: its attempt runs once more.
+      if (type === "started" || type === "handedBack" || type === "snoozed") return;
+      journal.note({ fact: "settled", id, attempt, how: type });
     },
   });
 }
