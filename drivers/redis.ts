@@ -14,6 +14,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -23,6 +25,7 @@ import type {
   Moment,
   Moved,
   NewJob,
+  Progress,
   Pushed,
   QueueCounts,
   Release,
@@ -34,6 +37,7 @@ import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
 import { coalesce } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
+import { RedisControls } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link } from "./redis/link.ts";
@@ -82,6 +86,9 @@ const KEY_LIFE = 86_400;
 /** How often expired and due jobs are looked for while there are others, in milliseconds. */
 const SWEEP_EVERY = 100;
 
+/** How often a reservation is tried anew because what workers are told has just changed. */
+const MOST_CHANGES = 10;
+
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
 
@@ -95,6 +102,7 @@ export class RedisDriver implements Driver {
   readonly #bellKey: string;
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
+  readonly #controls: RedisControls;
   readonly #push: (push: { jobs: readonly NewJob[]; now: Moment }) => Promise<string[]>;
   readonly #complete: (held: Reservation) => Promise<boolean>;
   readonly #release: (released: Released) => Promise<boolean>;
@@ -135,12 +143,16 @@ export class RedisDriver implements Driver {
       () => this.#link.call(["ZADD", this.#bellKey, "0", "0"]),
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
+    this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
     this.#failures = options.failed === "redis"
-      ? new RedisFailures(this.#link, this.#lanes, this.#prefix)
+      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, (ids) => this.#controls.forget(ids))
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
         complete: (held) => this.#complete(held),
-        pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
+        pushOnce: async (jobs, ids) => {
+          await this.#controls.forget(ids);
+          return this.#pushOnce(jobs, null, ids);
+        },
       });
     this.#push = coalesce((pushes) => this.#sendPushes(pushes));
     this.#complete = coalesce((held) => this.#sendCompletions(held));
@@ -212,7 +224,7 @@ export class RedisDriver implements Driver {
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#complete(held).then((done) => done || repeated));
+    return this.#settle(held, true, (repeated) => this.#complete(held).then((done) => done || repeated));
   }
 
   /** Makes a job available again. */
@@ -220,6 +232,7 @@ export class RedisDriver implements Driver {
     if (how.counted) {
       return this.#settle(
         held,
+        false,
         (repeated) => this.#release({ held, how, now }).then((done) => done || repeated),
       );
     }
@@ -227,13 +240,13 @@ export class RedisDriver implements Driver {
     return this.#under(() => {
       if (this.#settled.has(held)) return Promise.resolve(false);
       this.#settled.add(held);
-      return this.#release({ held, how, now });
+      return this.#clearing(held, false, this.#release({ held, how, now }));
     });
   }
 
   /** Moves a job to the failed ones. */
   fail(held: Reservation, why: Failure): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#failures.fail(held, why, repeated));
+    return this.#settle(held, true, (repeated) => this.#failures.fail(held, why, repeated));
   }
 
   /** Hears pushes of every process, each by one listener. */
@@ -300,6 +313,46 @@ export class RedisDriver implements Driver {
   /** Deletes failed jobs. */
   forget(selection: FailedSelection): Promise<Moved[]> {
     return this.#under(() => this.#failures.forget(selection));
+  }
+
+  /** Pauses. */
+  pause(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.pause(queue));
+  }
+
+  /** Lifts pauses, and wakes a worker. */
+  resume(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.resume(queue));
+  }
+
+  /** Counts a restart. */
+  restart(): Promise<void> {
+    return this.#under(() => this.#controls.restart());
+  }
+
+  /** Looks through the lanes, some members at a time, for the job of an id. */
+  cancel(id: string): Promise<Cancelled | null> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      return await this.#controls.cancel(id);
+    });
+  }
+
+  /** What workers are told. */
+  controls(): Promise<Controls> {
+    return this.#under(() => this.#controls.controls());
+  }
+
+  /** Keeps how far a held job is. */
+  report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean> {
+    return this.#under(() =>
+      this.#settled.has(held) ? Promise.resolve(false) : this.#controls.report(held, how, life, now)
+    );
+  }
+
+  /** How far a job is. */
+  progress(id: string): Promise<Progress | null> {
+    return this.#under(() => this.#controls.progress(id));
   }
 
   /** Finishes what is under way, and closes what this driver opened. */
@@ -448,10 +501,11 @@ export class RedisDriver implements Driver {
     this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
   }
 
-  async #reserve(request: ReserveRequest): Promise<Taken> {
+  async #reserve(request: ReserveRequest, woken = this.#bell.takeWoken(), changes = 0): Promise<Taken> {
+    const told = await this.#controls.known();
     const lanes = new Map<Lane, number>();
     const picks: string[] = [];
-    request.queues.forEach(({ queue, limit }, share) => {
+    this.#controls.unpaused(request.queues, told).forEach(({ queue, limit }, share) => {
       for (const lane of this.#lanes.in(queue)) {
         let at = lanes.get(lane);
         if (at === undefined) lanes.set(lane, at = lanes.size + 1);
@@ -467,6 +521,7 @@ export class RedisDriver implements Driver {
       this.#lanes.set,
       `${this.#prefix}queue:malformed`,
       ...all.flatMap(({ keys }) => keys),
+      this.#controls.key,
     ], [
       seconds(request.now),
       String(request.retryAfter / 1000),
@@ -474,9 +529,15 @@ export class RedisDriver implements Driver {
       String(request.prefetch),
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
-      this.#bell.takeWoken() ? "1" : "",
+      woken ? "1" : "",
+      told.revision,
       ...picks,
     ]) as [number, number, string, ...(number | string)[]];
+    if (answer[0] === CHANGED) {
+      const { restarts } = await this.#controls.read();
+      if (changes < MOST_CHANGES) return this.#reserve(request, woken, changes + 1);
+      return { jobs: [], lanes: -1, nextIn: 0, restarts };
+    }
     if (answer[1] > 0) {
       this.#options.log?.warn(
         `queue: ${answer[1]} ${answer[1] === 1 ? "member was" : "members were"} no jobs of ours: ` +
@@ -487,32 +548,44 @@ export class RedisDriver implements Driver {
     const token = String(this.#token++);
     for (let at = 3; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
-      jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
+      const held = fromMember(answer[at + 1] as string, queue, priority, token);
+      jobs.push(told.cancelled.has(held.id) ? { ...held, cancelled: true } : held);
     }
-    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]) };
+    const nextIn = answer[2] === "" ? null : Number(answer[2]);
+    return { jobs, lanes: answer[0], nextIn, restarts: told.restarts };
   }
 
-  #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
+  #toReserved(request: ReserveRequest, { jobs, nextIn, restarts }: Taken): Reserved {
     // More was asked for than one call takes.
     const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
-    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced };
+    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced, restarts };
   }
 
   // Settling
 
-  /** Settles a reservation once; after an error it may be tried again. */
-  #settle(held: Reservation, act: (repeated: boolean) => Promise<boolean>): Promise<boolean> {
+  /** Settles a reservation once; after an error it may be tried again. `over`: its job is done or failed by that. */
+  #settle(
+    held: Reservation,
+    over: boolean,
+    act: (repeated: boolean) => Promise<boolean>,
+  ): Promise<boolean> {
     return this.#under(async () => {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);
       try {
-        return await act(this.#uncertain.has(held));
+        return await this.#clearing(held, over, act(this.#uncertain.has(held)));
       } catch (error) {
         this.#settled.delete(held);
         if (isLost(error)) this.#uncertain.add(held);
         throw error;
       }
     });
+  }
+
+  async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
+    const settled = await settling;
+    if (settled && this.#controls.concerns(held)) await this.#controls.ended(held, over);
+    return settled;
   }
 
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
@@ -605,7 +678,11 @@ interface Taken {
   /** How many lanes the store has; -1 where it was not asked. */
   readonly lanes: number;
   readonly nextIn: number | null;
+  readonly restarts: number;
 }
+
+/** What RESERVE answers where workers were told something that is not known here. */
+const CHANGED = -2;
 
 const PLAIN =
   "queue: the Redis client that `connect` opens loses carriage returns in replies: payloads with one are refused, and left to other workers";

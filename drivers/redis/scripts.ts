@@ -19,7 +19,8 @@ export const MOVE_LIMIT = 100;
 /** How many jobs a call reserves at most. */
 export const RESERVE_LIMIT = 1000;
 
-const NOW = `
+/** The present, where none is given, and how it is written. */
+export const NOW = `
 local function present(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
@@ -86,20 +87,22 @@ return answer`);
  * Takes jobs: frees what has expired and promotes what is due (both at most 100 a lane), takes from the lanes
  * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
  *
- * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
+ * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane, then the revision of what workers are
+ * told.
  * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
  * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
+ * (they go to the end of the line), 1 to ring where jobs are left, the revision that is known, then for each pick: a lane (from 1), the number of its
  * share, and how many to take at most for that share.
  *
  * Answers how many lanes there are (-1 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
- * '', then for each job its lane (from 1) and its member.
+ * '', then for each job its lane (from 1) and its member. Where another revision holds, it takes nothing and answers -2.
  */
 export const RESERVE: Script = script(`${NOW}
+if (redis.call('GET', KEYS[#KEYS]) or '') ~= ARGV[8] then return {-2} end
 local now = present(ARGV[1])
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
-local lanes = (#KEYS - 3) / 3
+local lanes = (#KEYS - 4) / 3
 
 local function move(from, to, upto)
   local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
@@ -133,7 +136,7 @@ end
 local answer, got, malformed = {-1, 0, ''}, 0, 0
 local left = {}
 local function take()
-  for at = 8, #ARGV, 3 do
+  for at = 9, #ARGV, 3 do
     local lane, share = tonumber(ARGV[at]), ARGV[at + 1]
     local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
     left[share] = left[share] or tonumber(ARGV[at + 2])
