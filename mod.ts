@@ -51,6 +51,8 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -60,6 +62,8 @@ export type {
   Moment,
   Moved,
   NewJob,
+  Paused,
+  Progress,
   Pushed,
   QueueCounts,
   QueueShare,

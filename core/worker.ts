@@ -10,6 +10,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import type { Attempt, Outcome } from "./attempt.ts";
+import { ControlKeeper, type ControlParts } from "./controls.ts";
 import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -42,14 +43,8 @@ export interface WorkEvent {
   readonly retryIn?: number;
 }
 
-/** What a worker works with. */
-export interface WorkerParts {
-  readonly driver: Driver;
-  /** Makes the attempt at a job: who runs its handler is not the worker's affair. */
-  readonly attempt: (held: Reservation) => Attempt;
-  readonly retryAfter: number;
-  readonly log: Log;
-}
+/** What a worker works with. Who makes its attempts, and where their handlers run, is not the worker's affair. */
+export type WorkerParts = ControlParts;
 
 /** How a worker works. */
 export interface WorkerOptions {
@@ -66,6 +61,8 @@ export interface WorkerOptions {
   readonly forceSignal?: AbortSignal;
   readonly onEvent?: (event: WorkEvent) => unknown;
   readonly logFailures: boolean;
+  /** Whether it ends when the workers of the store are told to restart. */
+  readonly restarts: boolean;
 }
 
 /** How long an idle worker goes without looking, whatever the bell says, in milliseconds. */
@@ -91,6 +88,7 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
+  readonly #controls: ControlKeeper;
   readonly #running = new Set<Attempt>();
   /** Reserved, waiting for a slot. */
   readonly #waiting: Reservation[] = [];
@@ -128,6 +126,7 @@ export class Worker {
     this.#parts = parts;
     this.#options = options;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
+    this.#controls = new ControlKeeper(parts, () => this.#restart());
   }
 
   /** Works until a signal or a limit stops it and what it holds is settled. */
@@ -153,6 +152,7 @@ export class Worker {
       this.#cancelWake?.();
       this.#cancelGiveUp?.();
       this.#leases.close();
+      this.#controls.close();
       this.#listener?.close();
       ignoreStrays();
     }
@@ -214,7 +214,7 @@ export class Worker {
       now: null,
       retryAfter,
     }).then(
-      ({ jobs, nextIn, newQueues }) => {
+      ({ jobs, nextIn, newQueues, restarts }) => {
         this.#reserving--;
         this.#asked -= limit;
         this.#failures = 0;
@@ -222,6 +222,7 @@ export class Worker {
         shares.took(jobs);
         this.#leases.hold(jobs, since);
         for (const job of jobs) this.#waiting.push(job);
+        this.#controls.heard(restarts);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
         if (this.#again || jobs.length >= limit) this.#pump();
@@ -296,7 +297,7 @@ export class Worker {
   // Running
 
   #start(held: Reservation): void {
-    const attempt = this.#parts.attempt(held);
+    const attempt = this.#controls.attempt(held);
     this.#started++;
     this.#running.add(attempt);
     this.#last = attempt;
@@ -403,6 +404,13 @@ export class Worker {
     this.#handBackWaiting();
   }
 
+  /** The store tells its workers to restart: whoever started this one starts the next. */
+  #restart(): void {
+    if (!this.#options.restarts || this.#stopping) return;
+    this.#parts.log.warn("queue: told to restart: ending after the running jobs");
+    this.stop();
+  }
+
   /** Aborts what runs and gives everything back, without spending the attempts. */
   #force(): void {
     if (this.#forced) return;
@@ -460,7 +468,8 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
     [held] = (await next()).jobs;
   }
   if (held === undefined) return false;
-  const attempt = parts.attempt(held);
+  const controls = new ControlKeeper(parts, () => {});
+  const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
   const leases = new LeaseKeeper(driver, retryAfter, moment, log);
@@ -476,6 +485,7 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
     }
     return true;
   } finally {
+    controls.close();
     leases.close();
     ignoreStrays();
   }
