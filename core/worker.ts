@@ -10,6 +10,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import type { Attempt, FailedOutcome, Outcome } from "./attempt.ts";
+import { ControlKeeper, type ControlParts } from "./controls.ts";
 import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -29,15 +30,10 @@ import { Countdown } from "./stopping.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
-/** What a worker works with. */
-export interface WorkerParts {
-  readonly driver: Driver;
-  /** Makes the attempt at a job: who runs its handler is not the worker's affair. */
-  readonly attempt: (held: Reservation) => Attempt;
-  readonly retryAfter: number;
+/** What a worker works with. Who makes its attempts, and where their handlers run, is not the worker's affair. */
+export interface WorkerParts extends ControlParts {
   /** Hears of what workers do. */
   readonly events: Listeners;
-  readonly log: Log;
 }
 
 /** How a worker works. */
@@ -57,6 +53,8 @@ export interface WorkerOptions {
   readonly forceSignal?: AbortSignal;
   readonly onEvent?: (event: WorkEvent) => unknown;
   readonly logFailures: boolean;
+  /** Whether it ends when the workers of the store are told to restart. */
+  readonly restarts: boolean;
 }
 
 /** How long an idle worker goes without looking, whatever the bell says, in milliseconds. */
@@ -88,6 +86,7 @@ export class Worker {
   readonly #overlap: number;
   readonly #audience: Audience;
   readonly #countdown: Countdown;
+  readonly #controls: ControlKeeper;
   /** What runs, and since when, in milliseconds of `performance.now()`. */
   readonly #running = new Map<Attempt, number>();
   /** Those whose `failed` hook runs: they take a slot, too. */
@@ -130,6 +129,7 @@ export class Worker {
     this.#overlap = parts.driver.overlap ?? 1;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
+    this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#countdown = new Countdown(options.grace, {
       abort: (reason, late) => this.#abortRunning(reason, late),
       force: () => this.#handBackRunning(),
@@ -163,6 +163,7 @@ export class Worker {
       this.#cancelWake?.();
       this.#countdown.cancel();
       this.#leases.close();
+      this.#controls.close();
       this.#listener?.close();
       ignoreStrays();
       if (events.has("workerStopped")) {
@@ -238,7 +239,7 @@ export class Worker {
       now: null,
       retryAfter,
     }).then(
-      ({ jobs, nextIn, newQueues }) => {
+      ({ jobs, nextIn, newQueues, restarts }) => {
         this.#reserving--;
         this.#asked -= limit;
         this.#failures = 0;
@@ -247,6 +248,7 @@ export class Worker {
         this.#leases.hold(jobs, since);
         announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
+        this.#controls.heard(restarts);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
         if (this.#again || jobs.length >= limit) this.#pump();
@@ -321,7 +323,7 @@ export class Worker {
   // Running
 
   #start(held: Reservation): void {
-    const attempt = this.#parts.attempt(held);
+    const attempt = this.#controls.attempt(held);
     this.#started++;
     const startedAt = this.#lastAt = performance.now();
     this.#running.set(attempt, startedAt);
@@ -439,6 +441,13 @@ export class Worker {
     this.#handBackWaiting();
   }
 
+  /** The store tells its workers to restart: whoever started this one starts the next. */
+  #restart(): void {
+    if (!this.#options.restarts || this.#stopping) return;
+    this.#parts.log.warn("queue: told to restart: ending after the running jobs");
+    this.stop();
+  }
+
   /** Aborts what runs and gives everything back, without spending the attempts. */
   #force(): void {
     this.#countdown.force();
@@ -521,7 +530,8 @@ export async function runOnce(
   }
   if (held === undefined) return false;
   announceReserved(parts, [held]);
-  const attempt = parts.attempt(held);
+  const controls = new ControlKeeper(parts, () => {});
+  const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
   const leases = new LeaseKeeper(driver, retryAfter, moment, log);
@@ -563,6 +573,7 @@ export async function runOnce(
   } finally {
     stop.signal.removeEventListener("abort", begin);
     countdown.cancel();
+    controls.close();
     leases.close();
     ignoreStrays();
   }

@@ -14,6 +14,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -23,6 +25,7 @@ import type {
   Moment,
   Moved,
   NewJob,
+  Progress,
   Pushed,
   QueueCounts,
   Release,
@@ -34,6 +37,7 @@ import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
 import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
+import { RedisControls } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
@@ -85,8 +89,11 @@ const KEY_LIFE = 86_400;
 /** How often expired and due jobs are looked for while there are others, in milliseconds. */
 const SWEEP_EVERY = 100;
 
-/** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
-const MOST_LOOKS = 4;
+/**
+ * How often a reservation looks again as there are new lanes, or workers were told something. Then it takes what it knows
+ * of lanes; what it is told it must know.
+ */
+const MOST_LOOKS = 5;
 
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
@@ -103,6 +110,7 @@ export class RedisDriver implements Driver {
   readonly #bellKey: string;
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
+  readonly #controls: RedisControls;
   readonly #pushes = new Lot<Push, string[]>((pushes) => this.#sendPushes(pushes));
   readonly #completions = new Lot<Reservation, boolean>((held) => this.#sendCompletions(held));
   readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
@@ -145,12 +153,16 @@ export class RedisDriver implements Driver {
       () => this.#link.call(["ZADD", this.#bellKey, "0", "0"]),
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
+    this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
     this.#failures = options.failed === "redis"
-      ? new RedisFailures(this.#link, this.#lanes, this.#prefix)
+      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, (ids) => this.#controls.forget(ids))
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
         complete: (held) => this.#completions.add(held),
-        pushOnce: (jobs, ids, generations) => this.#pushOnce(jobs, null, ids, generations),
+        pushOnce: async (jobs, ids, generations) => {
+          await this.#controls.forget(ids);
+          return this.#pushOnce(jobs, null, ids, generations);
+        },
       });
   }
 
@@ -186,11 +198,15 @@ export class RedisDriver implements Driver {
         limit,
         prefetch: Math.min(request.prefetch, RESERVE_LIMIT - limit),
       };
+      const woken = this.#bell.takeWoken();
       for (let looks = 1;; looks++) {
         if (this.#lanes.count === null) await this.#readLanes();
-        const taken = await this.#reserve({ ...asked, anyLanes: looks === MOST_LOOKS });
-        if (!taken.areNew) return this.#toReserved(request, taken);
-        this.#lanes.count = null;
+        if (this.#controls.told === null) await this.#controls.read();
+        const taken = await this.#reserve({ ...asked, woken, anyLanes: looks >= MOST_LOOKS });
+        if (taken.changed === null) return this.#toReserved(request, taken);
+        if (looks >= 2 * MOST_LOOKS) return this.#toReserved(request, { ...taken, nextIn: 0 });
+        if (taken.changed === "lanes") this.#lanes.count = null;
+        else await this.#controls.read();
       }
     });
   }
@@ -213,7 +229,11 @@ export class RedisDriver implements Driver {
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#completions.add(held).then((done) => done || repeated));
+    return this.#settle(
+      held,
+      true,
+      (repeated) => this.#completions.add(held).then((done) => done || repeated),
+    );
   }
 
   /** Makes a job available again. */
@@ -221,6 +241,7 @@ export class RedisDriver implements Driver {
     if (how.counted) {
       return this.#settle(
         held,
+        false,
         (repeated) => this.#releases.add({ held, how, now }).then((done) => done || repeated),
       );
     }
@@ -231,7 +252,7 @@ export class RedisDriver implements Driver {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);
       try {
-        return await this.#releases.add({ held, how, now });
+        return await this.#clearing(held, false, this.#releases.add({ held, how, now }));
       } catch (error) {
         if (!mayHaveRun(error)) this.#settled.delete(held);
         throw error;
@@ -241,7 +262,7 @@ export class RedisDriver implements Driver {
 
   /** Moves a job to the failed ones. */
   fail(held: Reservation, why: Failure): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#failures.fail(held, why, repeated));
+    return this.#settle(held, true, (repeated) => this.#failures.fail(held, why, repeated));
   }
 
   /** Hears pushes of every process, each by one listener. */
@@ -308,6 +329,46 @@ export class RedisDriver implements Driver {
   /** Deletes failed jobs. */
   forget(selection: FailedSelection): Promise<Moved[]> {
     return this.#under(() => this.#failures.forget(selection));
+  }
+
+  /** Pauses. */
+  pause(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.pause(queue));
+  }
+
+  /** Lifts pauses, and wakes a worker. */
+  resume(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.resume(queue));
+  }
+
+  /** Counts a restart. */
+  restart(): Promise<void> {
+    return this.#under(() => this.#controls.restart());
+  }
+
+  /** Looks through the lanes, some members at a time, for the job of an id. */
+  cancel(id: string): Promise<Cancelled | null> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      return await this.#controls.cancel(id);
+    });
+  }
+
+  /** What workers are told. */
+  controls(): Promise<Controls> {
+    return this.#under(() => this.#controls.controls());
+  }
+
+  /** Keeps how far a held job is. */
+  report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean> {
+    return this.#under(() =>
+      this.#settled.has(held) ? Promise.resolve(false) : this.#controls.report(held, how, life, now)
+    );
+  }
+
+  /** How far a job is. */
+  progress(id: string): Promise<Progress | null> {
+    return this.#under(() => this.#controls.progress(id));
   }
 
   /** Finishes what is under way, for 2 s at most, and closes what this driver opened. */
@@ -471,10 +532,10 @@ export class RedisDriver implements Driver {
     return new Promise((resolve, reject) => this.#rider = { request, resolve, reject });
   }
 
-  /** The lanes that a request looks at, numbered from 1 in the order of their keys. */
+  /** The lanes that a request looks at, numbered from 1 in the order of their keys: none of a paused queue. */
   #lanesOf({ queues }: ReserveRequest): Map<Lane, number> {
     const lanes = new Map<Lane, number>();
-    for (const { queue } of queues) {
+    for (const { queue } of this.#controls.unpaused(queues)) {
       for (const lane of this.#lanes.in(queue)) {
         if (!lanes.has(lane)) lanes.set(lane, lanes.size + 1);
       }
@@ -490,9 +551,11 @@ export class RedisDriver implements Driver {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
+    const { revision, restarts, cancelled } = this.#controls.told!;
     const known = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
     const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
+    keys.push(this.#controls.key);
     const values = [
       seconds(request.now),
       String(request.retryAfter / 1000),
@@ -500,14 +563,15 @@ export class RedisDriver implements Driver {
       String(request.prefetch),
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
-      this.#bell.takeWoken() ? "1" : "",
+      request.woken ? "1" : "",
+      revision,
       known,
       String(done.length),
     ];
     for (const held of done) {
       values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
     }
-    request.queues.forEach(({ queue, limit }, share) => {
+    this.#controls.unpaused(request.queues).forEach(({ queue, limit }, share) => {
       for (const lane of this.#lanes.in(queue)) {
         values.push(String(lanes.get(lane)), String(share), String(limit));
       }
@@ -532,35 +596,50 @@ export class RedisDriver implements Driver {
     const mark = this.#mark++;
     for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
-      jobs.push(fromMember(answer[at + 1] as string, queue, priority, mark));
+      const held = fromMember(answer[at + 1] as string, queue, priority, mark);
+      jobs.push(cancelled.has(held.id) ? { ...held, cancelled: true } : held);
     }
-    const areNew = known !== "" && Number(known) !== laneCount;
-    return { taken: { jobs, areNew, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
+    const changed = laneCount === CHANGED
+      ? "controls"
+      : known !== "" && Number(known) !== laneCount
+      ? "lanes"
+      : null;
+    return { taken: { jobs, changed, nextIn: nextIn === "" ? null : Number(nextIn), restarts }, lost };
   }
 
-  #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
+  #toReserved(request: ReserveRequest, { jobs, nextIn, restarts }: Taken): Reserved {
     this.#app.handlers?.began(jobs);
     // More was asked for than one call takes.
     const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
-    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced };
+    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced, restarts };
   }
 
   // Settling
 
-  /** Settles a reservation once; after an error it may be tried again. */
-  #settle(held: Reservation, act: (repeated: boolean) => Promise<boolean>): Promise<boolean> {
+  /** Settles a reservation once; after an error it may be tried again. `over`: its job is done or failed by that. */
+  #settle(
+    held: Reservation,
+    over: boolean,
+    act: (repeated: boolean) => Promise<boolean>,
+  ): Promise<boolean> {
     this.#app.handlers?.ended(held);
     return this.#under(async () => {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);
       try {
-        return await act(this.#uncertain.has(held));
+        return await this.#clearing(held, over, act(this.#uncertain.has(held)));
       } catch (error) {
         this.#settled.delete(held);
         if (mayHaveRun(error)) this.#uncertain.add(held);
         throw error;
       }
     });
+  }
+
+  async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
+    const settled = await settling;
+    if (settled && this.#controls.concerns(held)) await this.#controls.ended(held, over);
+    return settled;
   }
 
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
@@ -659,6 +738,8 @@ interface Push {
 }
 
 interface LaneRequest extends ReserveRequest {
+  /** Whether a ring led to it: then it rings for the next one where it leaves jobs. */
+  readonly woken: boolean;
   /** Whether to take jobs though there be other lanes than are known. */
   readonly anyLanes: boolean;
 }
@@ -678,10 +759,14 @@ interface Released {
 /** What one RESERVE took. */
 interface Taken {
   readonly jobs: readonly Reservation[];
-  /** Whether the store has lanes that were not asked for: then there are no jobs. */
-  readonly areNew: boolean;
+  /** What has changed since it was read: then there are no jobs. */
+  readonly changed: "lanes" | "controls" | null;
   readonly nextIn: number | null;
+  readonly restarts: number;
 }
+
+/** What RESERVE answers where workers were told something that is not known here. */
+const CHANGED = -2;
 
 const PLAIN =
   "queue: the Redis client that `connect` opens loses carriage returns in replies: payloads with one are refused, and left to other workers";

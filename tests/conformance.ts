@@ -17,6 +17,7 @@ import type {
   Reserved,
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
+import { controlling } from "./controls.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */
@@ -46,13 +47,13 @@ export interface Store {
 }
 
 /** What a test of the suite gets. */
-interface Session {
+export interface Session {
   readonly driver: Driver;
   another(): Driver;
 }
 
 /** The present of these tests, and the lease that they ask for. */
-const T = 1_800_000_000_000;
+export const T = 1_800_000_000_000;
 const LEASE = 90_000;
 
 /** Texts that some layer between here and the disk may take for something else. */
@@ -104,10 +105,11 @@ export function conformance(subject: Subject): void {
   failing(check);
   looking(check);
   living(check);
+  controlling(check);
 }
 
 /** What a test takes for granted that not every store has. */
-type Need = "two drivers" | "due times" | "exact queues";
+export type Need = "two drivers" | "due times" | "exact queues";
 
 function reason(subject: Subject, needs: Need | undefined): string | undefined {
   if (needs === "two drivers") return subject.alone;
@@ -115,7 +117,8 @@ function reason(subject: Subject, needs: Need | undefined): string | undefined {
   return needs === "exact queues" ? subject.remembers : undefined;
 }
 
-type Check = (
+/** Declares a test of the suite. */
+export type Check = (
   sentence: string,
   run: (session: Session) => Promise<void>,
   needs?: Need,
@@ -1190,6 +1193,13 @@ function living(check: Check): void {
       failed: () => driver.failed({ after: null, limit: 1 }),
       retry: () => driver.retry({ after: null, limit: 1 }, T),
       forget: () => driver.forget({ after: null, limit: 1 }),
+      pause: () => driver.pause(null),
+      resume: () => driver.resume(null),
+      restart: () => driver.restart(),
+      cancel: () => driver.cancel(held.id),
+      controls: () => driver.controls(),
+      report: () => driver.report(held, { fraction: 0.5, note: null }, LEASE, T),
+      progress: () => driver.progress(held.id),
     };
     for (const [name, call] of Object.entries(calls)) {
       await assert.rejects(call, (error) => error instanceof QueueError && error.code === "CLOSED", name);
@@ -1215,7 +1225,8 @@ export function failure(): Failure {
   return { error: "nope", stack: null, failedAt: T };
 }
 
-interface Asked {
+/** What a test asks of a reservation. */
+export interface Asked {
   queues?: readonly string[];
   limit?: number;
   prefetch?: number;
@@ -1223,7 +1234,8 @@ interface Asked {
   retryAfter?: number;
 }
 
-function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
+/** Reserves, at `T` and one job from the default queue unless asked otherwise. */
+export function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
   const { queues = ["default"], limit = 1, prefetch = 0, now = T, retryAfter = LEASE } = asked;
   return driver.reserve({
     queues: queues.map((queue) => ({ queue, limit: limit + prefetch })),

@@ -519,7 +519,8 @@ onRedis("IPv6", async (place) => {
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
-  "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +hset +hdel +hmget +hgetall +hincrby +incr";
+  "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
+  "+zremrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
 
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
@@ -544,6 +545,22 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
       await driver.complete(one);
       assert.equal(ids.includes(one.id) || one.id !== "", true);
     }
+    await driver.pause(null);
+    await driver.resume(null);
+    await driver.pause("other");
+    await driver.resume("other");
+    await driver.restart();
+    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.cancel(ready), "removed");
+    assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job()], T);
+    const [told] = await take(driver);
+    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
+    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
+    assert.equal(await driver.cancel(told.id), "cancelling");
+    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
+    await driver.complete(told);
+    assert.deepEqual((await driver.controls()).cancelled, []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
@@ -633,6 +650,22 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     await driver.complete(held[0]);
     await driver.fail(held[1], { error: "x", stack: null, failedAt: T });
     assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
+    await driver.pause(null);
+    await driver.resume(null);
+    await driver.pause("other");
+    await driver.resume("other");
+    await driver.restart();
+    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.cancel(ready), "removed");
+    assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job()], T);
+    const [told] = await take(driver);
+    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
+    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
+    assert.equal(await driver.cancel(told.id), "cancelling");
+    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
+    await driver.complete(told);
+    assert.deepEqual((await driver.controls()).cancelled, []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();

@@ -119,9 +119,19 @@ export class RedisFailures implements Failures {
   readonly #last: string;
   readonly #counts: string;
   readonly #ids: string;
+  readonly #forgetMarks: (ids: readonly string[]) => Promise<void>;
 
-  /** @param prefix Stands before every key. */
-  constructor(link: Link, lanes: Lanes, prefix: string) {
+  /**
+   * @param prefix Stands before every key.
+   * @param forgetMarks Forgets that jobs were cancelled, which run again.
+   */
+  constructor(
+    link: Link,
+    lanes: Lanes,
+    prefix: string,
+    forgetMarks: (ids: readonly string[]) => Promise<void>,
+  ) {
+    this.#forgetMarks = forgetMarks;
     this.#link = link;
     this.#lanes = lanes;
     this.#bell = `${prefix}queue:bell`;
@@ -160,16 +170,18 @@ export class RedisFailures implements Failures {
   }
 
   /** Moves back. */
-  retry(selection: FailedSelection): Promise<Moved[]> {
+  async retry(selection: FailedSelection): Promise<Moved[]> {
+    const jobs = await this.#read(selection);
+    await this.#forgetMarks(jobs.map(({ jobId }) => jobId));
     return this.#take(
-      selection,
+      jobs,
       ({ jobId, name, payload, generation }) => toMember(0, jobId, name, payload, nextGeneration(generation)),
     );
   }
 
   /** Deletes. */
-  forget(selection: FailedSelection): Promise<Moved[]> {
-    return this.#take(selection, () => "");
+  async forget(selection: FailedSelection): Promise<Moved[]> {
+    return this.#take(await this.#read(selection), () => "");
   }
 
   /** Counts. */
@@ -218,8 +230,7 @@ export class RedisFailures implements Failures {
     return await this.#link.call(page) as string[];
   }
 
-  async #take(selection: FailedSelection, toMember: (job: Recorded) => string): Promise<Moved[]> {
-    const jobs = await this.#read(selection);
+  async #take(jobs: readonly Recorded[], toMember: (job: Recorded) => string): Promise<Moved[]> {
     if (jobs.length === 0) return [];
     const lanes: Lane[] = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
     const taken = await this.#link.run(

@@ -19,7 +19,8 @@ export const MOVE_LIMIT = 100;
 /** How many jobs a call reserves at most. */
 export const RESERVE_LIMIT = 1000;
 
-const NOW = `
+/** The present, where none is given, and how it is written. */
+export const NOW = `
 local function present(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
@@ -87,28 +88,31 @@ return answer`);
  * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
  * aside.
  *
- * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
+ * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane, then the revision of what workers are
+ * told.
  * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
  * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, how many lanes the caller knows or '' to take in any case, how many jobs are done, for each of these its lane (from 1)
+ * (they go to the end of the line), 1 to ring where jobs are left, the revision that is known, how many lanes the caller knows or '' to take in any case, how many jobs are done, for each of these its lane (from 1)
  * and its member, then for each pick: a lane, the number of its share, and how many to take at most for that share.
  *
  * Answers how many lanes there are, how many members were set aside, the milliseconds until it is worth asking again or
- * '', how many of the done jobs were not held, which ones (from 1), then for each job its lane and its member.
+ * '', how many of the done jobs were not held, which ones (from 1), then for each job its lane and its member. Where another
+ * revision holds, it takes nothing and answers -2 lanes.
  */
 export const RESERVE: Script = script(`${NOW}
-local lost, picks = {}, 10 + ARGV[9] * 2
-for done = 1, tonumber(ARGV[9]) do
-  if redis.call('ZREM', KEYS[ARGV[8 + done * 2] * 3 + 3], ARGV[9 + done * 2]) == 0 then lost[#lost + 1] = done end
+local lost, picks = {}, 11 + ARGV[10] * 2
+for done = 1, tonumber(ARGV[10]) do
+  if redis.call('ZREM', KEYS[ARGV[9 + done * 2] * 3 + 3], ARGV[10 + done * 2]) == 0 then lost[#lost + 1] = done end
 end
+if (redis.call('GET', KEYS[#KEYS]) or '') ~= ARGV[8] then return {-2, 0, '', #lost, unpack(lost)} end
 local stored = redis.call('SCARD', KEYS[2])
-if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
+if ARGV[9] ~= '' and tonumber(ARGV[9]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
 
 local now = present(ARGV[1])
 local stampNow = stamp(now)
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
-local lanes = (#KEYS - 3) / 3
+local lanes = (#KEYS - 4) / 3
 
 local function move(from, to, upto)
   local due = redis.call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
