@@ -44,6 +44,9 @@ export class Reasons {
     if (gone !== undefined && gone.at >= from && gone.at <= until && run.settled === null) {
       return "its worker ended";
     }
+    // A release that it did not get to tell of, too.
+    const isSilent = (this.#ledger.lastAt.get(holder) ?? 0) <= until;
+    if (isSilent && this.isUntold(run)) return "its worker fell silent, and was killed";
     if (this.#stalled(from, until, (by) => by === holder)) return "its worker stalled";
     return this.#ofOutage(from, until, (process) => process === holder);
   }
