@@ -275,6 +275,17 @@ fine(
 );
 
 fine(
+  "a job that one whose clock is ahead takes before the handler starts",
+  (tale) =>
+    tale.strikes("clock", "B", LEASE).dispatched("1").starts("B", "1", 2).starts("A", "1", 1).ends(
+      "B",
+      "1",
+      2,
+    )
+      .settles("B", "1", 2, "completed").ends("A", "1").settles("A", "1", 1, "lost"),
+);
+
+fine(
   "a release that its worker stored, and did not get to tell of",
   (tale) =>
     tale.dispatched("1", "flaky").starts("A", "1").ends("A", "1", 1, "threw").starts("B", "1", 2).later(900)

@@ -68,7 +68,8 @@ export class Reasons {
     const before = since - this.#ledger.history.lease;
     const during = this.#between(before, at).filter(({ on }) => on === by);
     if (during.some(({ kind }) => kind === "stop")) return "it was stopped just before the handler started";
-    if (during.some(({ kind }) => kind === "clock")) return "its clock was set";
+    // Whose clock is ahead takes what was reserved a moment ago.
+    if (this.isClockOff(before, at)) return REASONS.clock!;
     if (this.#stalled(before, at, (process) => process === by)) {
       return "it stalled before the handler started";
     }
