@@ -277,7 +277,7 @@ fine(
 fine(
   "a job that one whose clock is ahead takes before the handler starts",
   (tale) =>
-    tale.strikes("clock", "B", LEASE).dispatched("1").starts("B", "1", 2).starts("A", "1", 1).ends(
+    tale.dispatched("1").strikes("clock", "B", 100).starts("B", "1", 2).starts("A", "1", 1).ends(
       "B",
       "1",
       2,
