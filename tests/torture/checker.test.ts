@@ -102,6 +102,10 @@ class Tale {
     return this.later(milliseconds).#note(by, { fact: "stalled", since });
   }
 
+  alive(by: string): this {
+    return this.#note(by, { fact: "alive" });
+  }
+
   kept(n: string, attempts: number | null = 4, id = `id of ${n}`): this {
     return this.#note("nemesis", { fact: "kept", n, id, attempts });
   }
@@ -271,6 +275,25 @@ fine(
 );
 
 fine(
+  "a job that one whose clock is ahead takes before the handler starts",
+  (tale) =>
+    tale.dispatched("1").strikes("clock", "B", 100).starts("B", "1", 2).starts("A", "1", 1).ends(
+      "B",
+      "1",
+      2,
+    )
+      .settles("B", "1", 2, "completed").ends("A", "1").settles("A", "1", 1, "lost"),
+);
+
+fine(
+  "a release that its worker stored, and did not get to tell of",
+  (tale) =>
+    tale.dispatched("1", "flaky").starts("A", "1").ends("A", "1", 1, "threw").starts("B", "1", 2).later(900)
+      .kills("A")
+      .ends("B", "1", 2).settles("B", "1", 2, "completed"),
+);
+
+fine(
   "a process that a second signal ends as it leaves",
   (tale) => tale.strikes("force", "A").gone("A", "SIGTERM"),
 );
@@ -358,6 +381,14 @@ breaks(
   "second run",
   "one attempt that runs again after a kill, as that was not handed back",
   (tale) => tale.dispatched("1").starts("A", "1").kills("A").later(LEASE).runs("B", "1", 1),
+);
+breaks(
+  "second run",
+  "a release that is not told of by a worker that goes on, and is killed later",
+  (tale) =>
+    tale.dispatched("1", "flaky").starts("A", "1").ends("A", "1", 1, "threw").starts("B", "1", 2).later(500)
+      .alive("A")
+      .kills("A").ends("B", "1", 2).settles("B", "1", 2, "completed"),
 );
 breaks(
   "second run",

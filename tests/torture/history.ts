@@ -46,6 +46,8 @@ export type Happening =
   }
   /** The worker told of the outcome: stored, or `lost`, which is not. */
   | { readonly fact: "settled"; readonly id: string; readonly attempt: number; readonly how: Settlement }
+  /** The process runs its event loop, and had nothing else to say for a while. */
+  | { readonly fact: "alive" }
   /** The process did not get to run its event loop since then. */
   | { readonly fact: "stalled"; readonly since: number }
   /** The queue's own log. */

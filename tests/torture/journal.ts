@@ -9,6 +9,8 @@ export const machineTime: () => number = Date.now.bind(Date);
 /** Writes facts, each at once, so that a process that is killed next has written it. */
 export class Journal {
   readonly #file: number;
+  /** When it wrote last, in epoch milliseconds. */
+  notedAt = 0;
   #written = 0;
   #safe = 0;
   #flushing: Promise<void> | null = null;
@@ -20,7 +22,8 @@ export class Journal {
 
   /** Writes it down. */
   note(happening: Happening): void {
-    writeSync(this.#file, JSON.stringify({ at: machineTime(), ...happening }) + "\n");
+    this.notedAt = machineTime();
+    writeSync(this.#file, JSON.stringify({ at: this.notedAt, ...happening }) + "\n");
     this.#written++;
   }
 

@@ -34,12 +34,21 @@ export interface Fault {
   to: number;
 }
 
+/** A time in which a process did not run its event loop. */
+export interface Stall {
+  readonly by: string;
+  readonly since: number;
+  readonly at: number;
+}
+
 /** The index. */
 export class Ledger {
   readonly history: History;
   readonly entries = new Map<string, Entry>();
   readonly faults: Fault[] = [];
-  readonly stalls: FactOf<"stalled">[] = [];
+  readonly stalls: Stall[] = [];
+  /** When each process wrote its last line. */
+  readonly lastAt = new Map<string, number>();
   /** How many jobs each process runs at a time, and since when it is up. */
   readonly up = new Map<string, FactOf<"up">>();
   readonly gone = new Map<string, FactOf<"gone">>();
@@ -54,6 +63,11 @@ export class Ledger {
     // Settlements may name an id before the dispatch's own line does: the job was quicker than its producer.
     for (const fact of history.facts) this.#note(fact, strikes);
     for (const fact of history.facts) if (fact.fact === "settled") this.#settle(fact);
+    // One that was killed while it stalled could not say so.
+    for (const { process, at, how } of this.gone.values()) {
+      const since = this.lastAt.get(process) ?? at;
+      if (how === "SIGKILL") this.stalls.push({ by: process, since, at });
+    }
     const end = history.facts.at(-1)?.at ?? 0;
     for (const fault of this.faults) if (fault.to === Infinity) fault.to = end;
   }
@@ -115,6 +129,7 @@ export class Ledger {
   }
 
   #note(fact: Fact, strikes: Map<number, Fault>): void {
+    this.lastAt.set(fact.by, fact.at);
     switch (fact.fact) {
       case "tried":
         return void this.#of(fact.n).tried.push(fact);

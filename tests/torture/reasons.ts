@@ -44,6 +44,9 @@ export class Reasons {
     if (gone !== undefined && gone.at >= from && gone.at <= until && run.settled === null) {
       return "its worker ended";
     }
+    // A release that it did not get to tell of, too.
+    const isSilent = (this.#ledger.lastAt.get(holder) ?? 0) <= until;
+    if (isSilent && this.isUntold(run)) return "its worker fell silent, and was killed";
     if (this.#stalled(from, until, (by) => by === holder)) return "its worker stalled";
     return this.#ofOutage(from, until, (process) => process === holder);
   }
@@ -65,7 +68,8 @@ export class Reasons {
     const before = since - this.#ledger.history.lease;
     const during = this.#between(before, at).filter(({ on }) => on === by);
     if (during.some(({ kind }) => kind === "stop")) return "it was stopped just before the handler started";
-    if (during.some(({ kind }) => kind === "clock")) return "its clock was set";
+    // Whose clock is ahead takes what was reserved a moment ago.
+    if (this.isClockOff(before, at)) return REASONS.clock!;
     if (this.#stalled(before, at, (process) => process === by)) {
       return "it stalled before the handler started";
     }

@@ -101,7 +101,7 @@ export class SqliteStore implements Store {
     const end = performance.now() + lasts;
     // What is checkpointed meanwhile gives pages back, so it is filled again and again.
     while (performance.now() < end) {
-      for (const size of [65536, 4096]) {
+      for (const size of [2 ** 22, 2 ** 16, 2 ** 12]) {
         try {
           for (;;) writeFileSync(ballast, new Uint8Array(size), { flag: "a" });
         } catch (error) {

@@ -36,6 +36,8 @@ let lookedAt = machineTime();
 const looking = setInterval(() => {
   const now = machineTime();
   if (now - lookedAt > STALL) journal.note({ fact: "stalled", since: lookedAt });
+  // By this, silence before a kill is known to have been a stall.
+  else if (now - journal.notedAt > STALL) journal.note({ fact: "alive" });
   lookedAt = now;
   shift = readShift();
 }, LOOK);
