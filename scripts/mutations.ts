@@ -52,7 +52,7 @@ const SQLITE: readonly Mutation[] = [
       'id = ? AND attempts = ? AND token = ?";\n\n/**',
       'id = ? AND (attempts = ? OR 1) AND token = ?";\n\n/**',
     ]],
-    tests: ["original"],
+    tests: ["storage"],
   },
   {
     name: "SQLite: the fence of completions by range",
@@ -83,7 +83,7 @@ const SQLITE: readonly Mutation[] = [
   {
     name: "SQLite: the IMMEDIATE of BEGIN",
     edits: [["drivers/sqlite/turn.ts", '"BEGIN IMMEDIATE"', '"BEGIN"']],
-    tests: ["sqlite", "faults"],
+    tests: ["sqlite"],
   },
   {
     name: "SQLite: calls are answered after the commit",
@@ -92,7 +92,7 @@ const SQLITE: readonly Mutation[] = [
       "items)) results.push(result);",
       "items)) tasks[results.push(result) - 1].resolve(result);",
     ]],
-    tests: ["faults"],
+    tests: ["sqlite"],
   },
   {
     name: "SQLite: one call's fault is its own",
