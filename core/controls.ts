@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Attempt, Outcome, Report } from "./attempt.ts";
+import type { Attempt, FailedOutcome, Outcome, Report } from "./attempt.ts";
 import { describe } from "./describe.ts";
 import type { Driver, Progress, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -147,6 +147,10 @@ class ControlledAttempt implements Attempt {
 
   abort(reason: QueueError): void {
     this.#inner.abort(reason);
+  }
+
+  failed(outcome: FailedOutcome): Promise<void> | null {
+    return this.#inner.failed(outcome);
   }
 
   /** Tells the handler to end early, and settles without it where it does not. */

@@ -100,7 +100,7 @@ export interface Reserved {
 export interface Release {
   /** Not to be reserved before so many milliseconds have passed; `null` leaves it as it was, so that the job keeps its place. */
   readonly delay: number | null;
-  /** Whether the attempt stays counted; `false` where the handler never ran. */
+  /** Whether the attempt stays counted; `false` where the handler never ran, or the worker stopped, or it snoozed. */
   readonly counted: boolean;
 }
 
@@ -275,6 +275,6 @@ export interface Driver {
   report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean>;
   /** How far the job said that it is; `null` where it does not run, or has said nothing. */
   progress(id: string): Promise<Progress | null>;
-  /** Finishes what is under way and lets go of what the driver opened itself. */
+  /** Finishes what is under way, for 2 s at most, and lets go of what the driver opened itself. */
   close(): Promise<void>;
 }

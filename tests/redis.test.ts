@@ -313,6 +313,79 @@ onRedis("what is no job of ours is set aside, with a line", async (place) => {
   );
 });
 
+onRedis("a completion whose reservation failed on the way is known for what it is", async (place) => {
+  const { server, prefix } = place;
+  const driver = place.driver();
+  await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
+  const [held] = await take(driver, { now: null });
+  await server.client.set(`${prefix}queue:delayed`, "no sorted set");
+  // Not within the time in which due jobs were looked for already.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const done = driver.complete(held);
+  const next = take(driver, { now: null });
+  await assert.rejects(done, isRefusal("REDIS", "WRONGTYPE"));
+  await assert.rejects(next, isRefusal("REDIS", "WRONGTYPE"));
+  await server.client.del(`${prefix}queue:delayed`);
+  assert.equal(await driver.complete(held), true, "it was done, or is now");
+  assert.equal(await driver.complete(held), false);
+  assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
+});
+
+onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const seen: number[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: server.url, prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        torn: ({ db }: Job) => {
+          db.exec("CREATE TABLE orders (item TEXT)");
+          db.exec("BEGIN IMMEDIATE");
+          db.exec("INSERT INTO orders VALUES ('tea')");
+          throw new Error("kaboom");
+        },
+        whole: ({ db }: Job) => {
+          db.exec("BEGIN");
+          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
+          db.exec("COMMIT");
+        },
+      },
+    });
+    await queue.dispatchMany([["torn"], ["whole"]]);
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to go on");
+    assert.deepEqual(seen, [0], "what it wrote was rolled back");
+    assert.equal((await queue.failed()).length, 1, "the lock was let go of");
+    assert.equal(
+      lines.filter((line) => line.includes("left a transaction open")).length,
+      1,
+      lines.join("\n"),
+    );
+    await queue.close();
+  });
+});
+
+onRedis("lanes that are new to a worker get what is theirs at its next look", async (place) => {
+  const driver = place.driver();
+  const other = place.driver();
+  const ask = {
+    queues: [{ queue: "a", limit: 1 }, { queue: "b", limit: 2 }],
+    limit: 3,
+    prefetch: 0,
+    now: T,
+    retryAfter: LEASE,
+  };
+  await driver.push([job({ queue: "a", payload: "low" }), job({ queue: "b", payload: "b" })], T);
+  assert.equal((await driver.reserve({ ...ask, limit: 0 })).jobs.length, 0, "it knows these two");
+  await other.push([job({ queue: "a", payload: "high", priority: 5 })], T);
+  const { jobs } = await driver.reserve(ask);
+  assert.deepEqual(jobs.map(({ payload }) => payload), ["high", "b"], "one of a, by its priority");
+});
+
 // The clock
 
 onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {

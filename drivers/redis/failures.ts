@@ -16,7 +16,7 @@ import type {
 import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
-import { memberOf, toMember } from "./member.ts";
+import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
 import { FAIL, UNFAIL } from "./scripts.ts";
 
 /** Failed jobs. */
@@ -40,7 +40,11 @@ export interface Store {
   /** Forgets a held job. */
   complete(held: Reservation): Promise<boolean>;
   /** Stores jobs once, under ids that they have. */
-  pushOnce(jobs: readonly KeyedJob[], ids: readonly string[]): Promise<Pushed[]>;
+  pushOnce(
+    jobs: readonly KeyedJob[],
+    ids: readonly string[],
+    generations: readonly number[],
+  ): Promise<Pushed[]>;
 }
 
 /**
@@ -60,7 +64,7 @@ export class DatabaseFailures implements Failures {
   /** Records, then removes; takes the record back where the job was lost in between. */
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
     if (!repeated && !await this.#store.isHeld(held)) return false;
-    await this.#table.record(held, why);
+    await this.#table.record(held, why, `${generationOf(held)}-${randomUUID()}`);
     if (await this.#store.complete(held) || repeated) return true;
     await this.#table.undo(held);
     return false;
@@ -82,7 +86,12 @@ export class DatabaseFailures implements Failures {
     ));
     // A job of ours that failed on SQLite keeps its number; the number of a foreign row is no job's.
     const ids = rows.map(({ jobId, attempts, row }) => jobId ?? (attempts === null ? randomUUID() : row));
-    await this.#store.pushOnce(jobs, ids);
+    // Written by `fail`; a row of another program's was no member here.
+    const generations = rows.map(({ failure }) => {
+      const [, generation] = /^(\d)-/.exec(failure ?? "") ?? [];
+      return generation === undefined ? 0 : nextGeneration(Number(generation));
+    });
+    await this.#store.pushOnce(jobs, ids, generations);
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
   }
@@ -140,6 +149,7 @@ export class RedisFailures implements Failures {
     // JSON has no line break or CR in it, so that any client can read it back.
     const record = JSON.stringify({
       jobId,
+      generation: generationOf(held),
       name,
       payload,
       queue,
@@ -156,14 +166,17 @@ export class RedisFailures implements Failures {
 
   /** Reads. */
   async failed(selection: FailedSelection): Promise<FailedJob[]> {
-    return (await this.#read(selection)).map(({ number: _, jobId: __, ...job }) => job);
+    return (await this.#read(selection)).map(({ number: _, jobId: __, generation: ___, ...job }) => job);
   }
 
   /** Moves back. */
   async retry(selection: FailedSelection): Promise<Moved[]> {
     const jobs = await this.#read(selection);
     await this.#forgetMarks(jobs.map(({ jobId }) => jobId));
-    return this.#take(jobs, ({ jobId, name, payload }) => toMember(0, jobId, name, payload));
+    return this.#take(
+      jobs,
+      ({ jobId, name, payload, generation }) => toMember(0, jobId, name, payload, nextGeneration(generation)),
+    );
   }
 
   /** Deletes. */
@@ -243,6 +256,8 @@ interface Recorded extends FailedJob {
   readonly number: string;
   /** The id of its job. */
   readonly jobId: string;
+  /** The generation in which it failed. */
+  readonly generation: number;
 }
 
 /** As the counter writes them. */

@@ -86,10 +86,11 @@ export class Reserving {
     const expiry = now - request.retryAfter;
     const overdue = Math.abs(now - this.#reclaimedAt) >= RECLAIM_EVERY;
     if (overdue) this.#reclaim(connection, now, expiry);
-    let nextDue = this.#fill(connection, request, now, jobs);
+    const left = request.queues.map((share) => share.limit);
+    let nextDue = this.#fill(connection, request, left, now, jobs);
     if (jobs.length < request.limit && !overdue && expired(connection, expiry)) {
       this.#reclaim(connection, now, expiry);
-      nextDue = this.#fill(connection, request, now, jobs);
+      nextDue = this.#fill(connection, request, left, now, jobs);
     }
     return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now), restarts };
   }
@@ -100,12 +101,22 @@ export class Reserving {
     if (freed < RECLAIM_LIMIT) this.#reclaimedAt = now;
   }
 
-  /** Adds to `jobs` until the request is filled; returns when the next job is due where it is not. */
-  #fill(connection: Connection, request: ReserveRequest, now: number, jobs: Reservation[]): number | null {
+  /**
+   * Adds to `jobs` until the request is filled, and takes that off what is `left` of each share; returns when the next
+   * job is due where it is not.
+   */
+  #fill(
+    connection: Connection,
+    request: ReserveRequest,
+    left: number[],
+    now: number,
+    jobs: Reservation[],
+  ): number | null {
     let nextDue: number | null = null;
-    for (const { queue, limit } of request.queues) {
-      const full = Math.min(request.limit + request.prefetch, jobs.length + limit);
-      if (jobs.length >= full) continue;
+    for (const [share, { queue }] of request.queues.entries()) {
+      const before = jobs.length;
+      const full = Math.min(request.limit + request.prefetch, before + left[share]);
+      if (before >= full) continue;
       // Mostly all are of one priority, and there are enough: then this is all there is to ask.
       let below = this.#hold(
         connection,
@@ -133,6 +144,7 @@ export class Reserving {
         );
         below = this.#hold(connection, rows, queue, request.limit, now, jobs) ?? below;
       }
+      left[share] -= jobs.length - before;
     }
     return jobs.length < request.limit ? nextDue : null;
   }
