@@ -188,8 +188,8 @@ export class LocalAttempt implements Attempt {
     report: Report,
   ) {
     this.held = held;
-    this.#report = report;
     this.job = new RunningJob(held, type?.tries ?? defaults.tries, this.#signal, database, report);
+    this.#report = report;
     this.#type = type;
     this.#database = database;
     this.#backoff = type?.backoff ?? defaults.backoff;
@@ -231,7 +231,7 @@ export class LocalAttempt implements Attempt {
     if (!hook) return null;
     this.#hookSignal = new LazySignal();
     const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database, this.#report);
-    const error = new Error(problem, this.#thrown ?? {});
+    const error = new Error(problem, this.#thrown);
     error.stack = stack ?? `Error: ${problem}`;
     return tracedTo(job, async () => {
       await hook(job, error);

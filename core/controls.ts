@@ -149,6 +149,10 @@ class ControlledAttempt implements Attempt {
     this.#inner.abort(reason);
   }
 
+  failed(outcome: FailedOutcome): Promise<void> | null {
+    return this.#inner.failed(outcome);
+  }
+
   /** Tells the handler to end early, and settles without it where it does not. */
   cancel(): void {
     if (this.#cancelled) return;

@@ -485,49 +485,6 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
-   * Hears of what this process does with jobs. What a listener throws, or rejects with, is logged and changes nothing.
-   *
-   * @example
-   * ```ts
-   * import { Queue } from "@x/queue";
-   * import assert from "node:assert/strict";
-   *
-   * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
-   * const seen: string[] = [];
-   * queue.on("dispatched", ({ job }) => seen.push(`dispatched ${job.name}`));
-   * const remove = queue.on("completed", ({ job }) => seen.push(`completed ${job.name}`));
-   * await queue.dispatch("mail");
-   * await queue.work({ stopWhenEmpty: true });
-   * remove();
-   * assert.deepEqual(seen, ["dispatched mail", "completed mail"]);
-   * await queue.close();
-   * ```
-   *
-   * @param event Which; see {@linkcode QueueEvents}.
-   * @param listener Called with each, as it happens.
-   * @param options A signal that removes the listener when it is aborted.
-   * @returns What removes the listener.
-   * @throws {QueueError} `CONFIG` for an event that there is not, or a listener that is no function.
-   */
-  on<Event extends keyof QueueEvents>(
-    event: Event,
-    listener: QueueListener<Event>,
-    options: { signal?: AbortSignal } = {},
-  ): () => void {
-    refuseUnknown(options, ["signal"], "options");
-    const { signal } = options;
-    expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
-    const take = this.#events.add(event, listener);
-    const remove = (): void => {
-      take();
-      signal?.removeEventListener("abort", remove);
-    };
-    if (signal?.aborted) take();
-    else signal?.addEventListener("abort", remove);
-    return remove;
-  }
-
-  /**
    * Holds a queue, or all: no worker of this store starts a job of it until it is resumed. What runs finishes.
    *
    * @param queue Its name. Left out, every queue, also those that come later.
@@ -592,6 +549,49 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async progress(id: string | number): Promise<Progress | null> {
     return await (await this.#load()).progress(String(id));
+  }
+
+  /**
+   * Hears of what this process does with jobs. What a listener throws, or rejects with, is logged and changes nothing.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
+   * const seen: string[] = [];
+   * queue.on("dispatched", ({ job }) => seen.push(`dispatched ${job.name}`));
+   * const remove = queue.on("completed", ({ job }) => seen.push(`completed ${job.name}`));
+   * await queue.dispatch("mail");
+   * await queue.work({ stopWhenEmpty: true });
+   * remove();
+   * assert.deepEqual(seen, ["dispatched mail", "completed mail"]);
+   * await queue.close();
+   * ```
+   *
+   * @param event Which; see {@linkcode QueueEvents}.
+   * @param listener Called with each, as it happens.
+   * @param options A signal that removes the listener when it is aborted.
+   * @returns What removes the listener.
+   * @throws {QueueError} `CONFIG` for an event that there is not, or a listener that is no function.
+   */
+  on<Event extends keyof QueueEvents>(
+    event: Event,
+    listener: QueueListener<Event>,
+    options: { signal?: AbortSignal } = {},
+  ): () => void {
+    refuseUnknown(options, ["signal"], "options");
+    const { signal } = options;
+    expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
+    const take = this.#events.add(event, listener);
+    const remove = (): void => {
+      take();
+      signal?.removeEventListener("abort", remove);
+    };
+    if (signal?.aborted) take();
+    else signal?.addEventListener("abort", remove);
+    return remove;
   }
 
   /**

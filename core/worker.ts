@@ -83,6 +83,7 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
+  readonly #controls: ControlKeeper;
   readonly #overlap: number;
   readonly #audience: Audience;
   readonly #countdown: Countdown;
@@ -129,6 +130,7 @@ export class Worker {
     this.#options = options;
     this.#overlap = parts.driver.overlap ?? 1;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
+    this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
     this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#countdown = new Countdown(options.grace, {
@@ -526,8 +528,8 @@ export async function runOnce(
     [held] = (await next()).jobs;
   }
   if (held === undefined) return false;
-  announceReserved(parts, [held]);
   const controls = new ControlKeeper(parts, () => {});
+  announceReserved(parts, [held]);
   const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
@@ -568,9 +570,9 @@ export async function runOnce(
     }
     return true;
   } finally {
+    controls.close();
     stop.signal.removeEventListener("abort", begin);
     countdown.cancel();
-    controls.close();
     leases.close();
     ignoreStrays();
   }

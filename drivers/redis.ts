@@ -37,7 +37,7 @@ import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
 import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
-import { RedisControls } from "./redis/controls.ts";
+import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
@@ -89,11 +89,10 @@ const KEY_LIFE = 86_400;
 /** How often expired and due jobs are looked for while there are others, in milliseconds. */
 const SWEEP_EVERY = 100;
 
-/**
- * How often a reservation looks again as there are new lanes, or workers were told something. Then it takes what it knows
- * of lanes; what it is told it must know.
- */
-const MOST_LOOKS = 5;
+/** How often a reservation is tried anew because what workers are told has just changed. */
+const MOST_CHANGES = 10;
+/** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
+const MOST_LOOKS = 4;
 
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
@@ -199,14 +198,18 @@ export class RedisDriver implements Driver {
         prefetch: Math.min(request.prefetch, RESERVE_LIMIT - limit),
       };
       const woken = this.#bell.takeWoken();
-      for (let looks = 1;; looks++) {
+      for (let looks = 1, changes = 1;;) {
         if (this.#lanes.count === null) await this.#readLanes();
-        if (this.#controls.told === null) await this.#controls.read();
-        const taken = await this.#reserve({ ...asked, woken, anyLanes: looks >= MOST_LOOKS });
-        if (taken.changed === null) return this.#toReserved(request, taken);
-        if (looks >= 2 * MOST_LOOKS) return this.#toReserved(request, { ...taken, nextIn: 0 });
-        if (taken.changed === "lanes") this.#lanes.count = null;
-        else await this.#controls.read();
+        const told = this.#controls.told ?? await this.#controls.read();
+        const queues = this.#controls.unpaused(request.queues, told);
+        const taken = await this.#reserve({ ...asked, queues, told, woken, anyLanes: looks === MOST_LOOKS });
+        if (taken.hasChanged) {
+          await this.#controls.read();
+          if (changes++ === MOST_CHANGES) return this.#toReserved(request, told, { ...taken, nextIn: 0 });
+        } else if (taken.areNew) {
+          this.#lanes.count = null;
+          looks++;
+        } else return this.#toReserved(request, told, taken);
       }
     });
   }
@@ -535,7 +538,7 @@ export class RedisDriver implements Driver {
   /** The lanes that a request looks at, numbered from 1 in the order of their keys: none of a paused queue. */
   #lanesOf({ queues }: ReserveRequest): Map<Lane, number> {
     const lanes = new Map<Lane, number>();
-    for (const { queue } of this.#controls.unpaused(queues)) {
+    for (const { queue } of queues) {
       for (const lane of this.#lanes.in(queue)) {
         if (!lanes.has(lane)) lanes.set(lane, lanes.size + 1);
       }
@@ -551,7 +554,6 @@ export class RedisDriver implements Driver {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
-    const { revision, restarts, cancelled } = this.#controls.told!;
     const known = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
     const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
@@ -564,9 +566,9 @@ export class RedisDriver implements Driver {
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
       request.woken ? "1" : "",
-      revision,
       known,
       String(done.length),
+      request.told.revision,
     ];
     for (const held of done) {
       values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
@@ -597,21 +599,19 @@ export class RedisDriver implements Driver {
     for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
       const held = fromMember(answer[at + 1] as string, queue, priority, mark);
-      jobs.push(cancelled.has(held.id) ? { ...held, cancelled: true } : held);
+      jobs.push(request.told.cancelled.has(held.id) ? { ...held, cancelled: true } : held);
     }
-    const changed = laneCount === CHANGED
-      ? "controls"
-      : known !== "" && Number(known) !== laneCount
-      ? "lanes"
-      : null;
-    return { taken: { jobs, changed, nextIn: nextIn === "" ? null : Number(nextIn), restarts }, lost };
+    const hasChanged = laneCount === CHANGED;
+    const areNew = !hasChanged && known !== "" && Number(known) !== laneCount;
+    return { taken: { jobs, areNew, hasChanged, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
   }
 
-  #toReserved(request: ReserveRequest, { jobs, nextIn, restarts }: Taken): Reserved {
+  #toReserved(request: ReserveRequest, { restarts }: Told, { jobs, nextIn }: Taken): Reserved {
     this.#app.handlers?.began(jobs);
     // More was asked for than one call takes.
     const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
-    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced, restarts };
+    const newQueues = this.#lanes.count !== this.#announced;
+    return { jobs, nextIn: capped ? 0 : nextIn, newQueues, restarts };
   }
 
   // Settling
@@ -742,6 +742,10 @@ interface LaneRequest extends ReserveRequest {
   readonly woken: boolean;
   /** Whether to take jobs though there be other lanes than are known. */
   readonly anyLanes: boolean;
+  /** What workers are told, as far as is known. */
+  readonly told: Told;
+  /** Whether the bell led here: then it rings for others where jobs are left. */
+  readonly woken: boolean;
 }
 
 interface Rider {
@@ -759,10 +763,11 @@ interface Released {
 /** What one RESERVE took. */
 interface Taken {
   readonly jobs: readonly Reservation[];
-  /** What has changed since it was read: then there are no jobs. */
-  readonly changed: "lanes" | "controls" | null;
+  /** Whether the store has lanes that were not asked for: then there are no jobs. */
+  readonly areNew: boolean;
+  /** Whether workers are told something that is not known here: then there are no jobs, either. */
+  readonly hasChanged: boolean;
   readonly nextIn: number | null;
-  readonly restarts: number;
 }
 
 /** What RESERVE answers where workers were told something that is not known here. */

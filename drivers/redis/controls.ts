@@ -29,7 +29,7 @@ const LOOKS = 2;
 const LOT = 1000;
 
 /** What workers were told at a revision. */
-interface Told {
+export interface Told {
   readonly revision: string;
   readonly restarts: number;
   readonly all: boolean;
@@ -63,6 +63,11 @@ export class RedisControls {
     this.#cancelled = `${prefix}queue:cancelled`;
     this.#bell = `${prefix}queue:bell`;
     this.#progress = `${prefix}queue:progress:`;
+  }
+
+  /** What is known; `null` before anything was read. */
+  get told(): Told | null {
+    return this.#told;
   }
 
   /** Reads what has changed. */

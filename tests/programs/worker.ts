@@ -34,7 +34,7 @@ await queue.work({
   concurrency,
   stopWhenEmpty,
   prefetch,
-  onEvent: ({ type, job, error }) => say(type, job.id, error),
+  onEvent: ({ type, job, error }) => say(type, job.id, ...(error === undefined ? [] : [error])),
 });
 await queue.close();
 say("ended");
