@@ -231,7 +231,7 @@ export class LocalAttempt implements Attempt {
     if (!hook) return null;
     this.#hookSignal = new LazySignal();
     const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database, this.#report);
-    const error = new Error(problem, this.#thrown);
+    const error = new Error(problem, this.#thrown ?? {});
     error.stack = stack ?? `Error: ${problem}`;
     return tracedTo(job, async () => {
       await hook(job, error);

@@ -180,10 +180,6 @@ class ControlledAttempt implements Attempt {
     });
   }
 
-  failed(outcome: FailedOutcome): Promise<void> | null {
-    return this.#inner.failed(outcome);
-  }
-
   /** Takes the handler's word of how far it is, unless it comes after its end. */
   report(how: Omit<Progress, "at">): void {
     if (this.#over) return;

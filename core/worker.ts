@@ -83,7 +83,6 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
-  readonly #controls: ControlKeeper;
   readonly #overlap: number;
   readonly #audience: Audience;
   readonly #countdown: Countdown;
@@ -130,7 +129,6 @@ export class Worker {
     this.#options = options;
     this.#overlap = parts.driver.overlap ?? 1;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
-    this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
     this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#countdown = new Countdown(options.grace, {

@@ -535,7 +535,7 @@ export class RedisDriver implements Driver {
     return new Promise((resolve, reject) => this.#rider = { request, resolve, reject });
   }
 
-  /** The lanes that a request looks at, numbered from 1 in the order of their keys: none of a paused queue. */
+  /** The lanes that a request looks at, numbered from 1 in the order of their keys. */
   #lanesOf({ queues }: ReserveRequest): Map<Lane, number> {
     const lanes = new Map<Lane, number>();
     for (const { queue } of queues) {
@@ -573,7 +573,7 @@ export class RedisDriver implements Driver {
     for (const held of done) {
       values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
     }
-    this.#controls.unpaused(request.queues).forEach(({ queue, limit }, share) => {
+    request.queues.forEach(({ queue, limit }, share) => {
       for (const lane of this.#lanes.in(queue)) {
         values.push(String(lanes.get(lane)), String(share), String(limit));
       }
@@ -738,8 +738,6 @@ interface Push {
 }
 
 interface LaneRequest extends ReserveRequest {
-  /** Whether a ring led to it: then it rings for the next one where it leaves jobs. */
-  readonly woken: boolean;
   /** Whether to take jobs though there be other lanes than are known. */
   readonly anyLanes: boolean;
   /** What workers are told, as far as is known. */

@@ -48,8 +48,7 @@ export class RedisControls {
   readonly #cancelled: string;
   readonly #bell: string;
   readonly #progress: string;
-  /** What is known; `null` before the first look. */
-  told: Told | null = null;
+  #told: Told | null = null;
   /** The reservations that may have a progress to be cleared. */
   readonly #reported = new WeakSet<Reservation>();
 
@@ -72,7 +71,7 @@ export class RedisControls {
 
   /** Reads what has changed. */
   async read(): Promise<Told> {
-    const known = this.told;
+    const known = this.#told;
     const keys = [this.key, this.#restarts, this.#paused, this.#cancelled];
     // No revision is a space: so the first look is answered.
     const answer = await this.#link.run(CONTROLS, keys, ["", known?.revision ?? " "]);
@@ -80,7 +79,7 @@ export class RedisControls {
     if (revision === undefined) return known!;
     const queues = new Set(paused);
     const all = queues.delete("");
-    return this.told = { revision, restarts: Number(restarts), all, queues, cancelled: new Set(cancelled) };
+    return this.#told = { revision, restarts: Number(restarts), all, queues, cancelled: new Set(cancelled) };
   }
 
   /** As the contract has it. */
@@ -188,21 +187,20 @@ export class RedisControls {
 
   /** Whether something is kept for a reservation that its end clears. */
   concerns(held: Reservation): boolean {
-    return this.#reported.has(held) || this.told?.cancelled.has(held.id) === true;
+    return this.#reported.has(held) || this.#told?.cancelled.has(held.id) === true;
   }
 
   /** Clears what is kept for a reservation that has ended, and for its job where that is done or failed. */
   async ended(held: Reservation, settled: boolean): Promise<void> {
     const clearing: Promise<unknown>[] = [];
     if (this.#reported.delete(held)) clearing.push(this.#link.call(["DEL", this.#progress + held.id]));
-    if (settled && this.told?.cancelled.has(held.id)) clearing.push(this.forget([held.id]));
+    if (settled && this.#told?.cancelled.has(held.id)) clearing.push(this.forget([held.id]));
     // The outcome is stored, and what could not be cleared ends by itself: that is no failure of the caller's.
     await Promise.allSettled(clearing);
   }
 
-  /** The shares of queues that are not paused, as far as is known. */
-  unpaused(shares: readonly QueueShare[]): readonly QueueShare[] {
-    const { all, queues } = this.told!;
+  /** The shares of queues that are not paused. */
+  unpaused(shares: readonly QueueShare[], { all, queues }: Told): readonly QueueShare[] {
     if (all) return [];
     return queues.size === 0 ? shares : shares.filter(({ queue }) => !queues.has(queue));
   }

@@ -100,87 +100,6 @@ return answer`);
  * set aside, the milliseconds until it is worth asking again or '', how many of the done jobs were not held, which ones
  * (from 1), then for each job its lane and its member.
  */
-export const RESERVE_LIMIT = 1000;
-
-/** The present, where none is given, and how it is written. */
-export const NOW = `
-local function present(given)
-  if given ~= '' then return tonumber(given) end
-  local time = redis.call('TIME')
-  return time[1] + math.floor(time[2] / 1000) / 1000
-end
-local function stamp(seconds) return string.format('%.3f', seconds) end
-`;
-
-/**
- * Stores jobs.
- *
- * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
- * ARGV: now, 1 to ring, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
- * delay in seconds or 0, how many members follow, these.
- */
-export const PUSH: Script = script(`${NOW}
-local at, now = 4 + ARGV[3], nil
-while at < #ARGV do
-  local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  if delay == 0 then
-    redis.call('RPUSH', KEYS[1 + lane * 2], unpack(ARGV, at + 3, at + 2 + count))
-  else
-    now = now or present(ARGV[1])
-    for member = at + 3, at + 2 + count do
-      redis.call('ZADD', KEYS[2 + lane * 2], stamp(now + delay), ARGV[member])
-    end
-  end
-  at = at + 3 + count
-end
-if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
-if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
-return 1`);
-
-/**
- * Stores each job whose marker is not there yet.
- *
- * KEYS: bell, lanes, then the marker, `jobs` and `delayed` of each job; a job without a key has the bell as its marker.
- * ARGV: now, how long a marker lives in seconds, then for each job: its lane's name, its key's marker or '' for none, the
- * delay in seconds or 0, its id, its member.
- *
- * Answers for each the id: the one given, or that of the job stored before.
- */
-export const PUSH_ONCE: Script = script(`${NOW}
-local answer = {}
-for job = 1, (#ARGV - 2) / 5 do
-  local at, key = job * 5 - 2, job * 3
-  local lane, marked, delay, id, member = unpack(ARGV, at, at + 4)
-  if marked == '' or redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2]) then
-    if delay == '0' then
-      redis.call('RPUSH', KEYS[key + 1], member)
-    else
-      redis.call('ZADD', KEYS[key + 2], stamp(present(ARGV[1]) + delay), member)
-    end
-    if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
-    answer[job] = id
-  else
-    answer[job] = redis.call('GET', KEYS[key])
-  end
-end
-redis.call('ZADD', KEYS[1], 0, '0')
-return answer`);
-
-/**
- * Forgets jobs that are done, then takes jobs, unless there are other lanes than the caller knows: frees what has expired and promotes what is due (both at most 100 a
- * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
- * aside.
- *
- * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane, then the revision of what workers are
- * told.
- * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
- * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, how many lanes the caller knows or '' to take in any case, how many jobs are done, the revision of what workers are told that the caller knows,
- * for each done job its lane (from 1) and its member, then for each pick: a lane, the number of its share, and how many to take at most for that share.
- *
- * Answers how many lanes there are, or -2 where workers are told something else than the caller knows, how many members were set aside, the milliseconds until it is worth asking again or
- * '', how many of the done jobs were not held, which ones (from 1), then for each job its lane and its member.
- */
 export const RESERVE: Script = script(`${NOW}
 local lost, picks = {}, 11 + ARGV[9] * 2
 for done = 1, tonumber(ARGV[9]) do
@@ -188,7 +107,7 @@ for done = 1, tonumber(ARGV[9]) do
 end
 if (redis.call('GET', KEYS[#KEYS]) or '') ~= ARGV[10] then return {-2, 0, '', #lost, unpack(lost)} end
 local stored = redis.call('SCARD', KEYS[2])
-if ARGV[9] ~= '' and tonumber(ARGV[9]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
+if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
 
 local now = present(ARGV[1])
 local stampNow = stamp(now)
