@@ -219,6 +219,11 @@ export interface Driver {
   /** The app's database, for `job.db`; only after `open`. A driver may open it when it is first asked for. */
   readonly database: unknown;
   /**
+   * Says that the `failed` hook of a job that was settled uses `database`, until the returned function is called. For a
+   * driver that looks after what is left open there; others leave it out.
+   */
+  lend?(held: Reservation): () => void;
+  /**
    * How many calls of `reserve` a worker may have under way at once. More than 1 helps a store that works on one while
    * the worker runs what another brought. Default: 1.
    */

@@ -18,7 +18,7 @@
  * | `LEASE_LOST` | reason of an aborted `job.signal`: another worker may hold the job now |
  * | `TIMEOUT` | reason of an aborted `job.signal`: the attempt ran longer than its `timeout` |
  * | `CANCELLED` | reason of an aborted `job.signal`: somebody cancelled the job |
- * | `STOPPED` | reason of an aborted `job.signal`: the worker was told to stop at once |
+ * | `STOPPED` | reason of an aborted `job.signal`: the worker stops, and its grace is over, or it has none |
  */
 export type QueueErrorCode =
   | "UNKNOWN"

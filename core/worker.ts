@@ -410,7 +410,7 @@ export class Worker {
   }
 
   #runHook(attempt: Attempt, outcome: FailedOutcome): void {
-    const running = this.#outside(() => runHook(attempt, outcome, this.#parts.log));
+    const running = this.#outside(() => runHook(attempt, outcome, this.#parts));
     if (running === null) return;
     this.#hooks.add(attempt);
     // It began after the grace: it has the rest of the time that is given to react.
@@ -501,10 +501,17 @@ export class Worker {
 }
 
 /** Runs the job type's `failed` hook; `null` where it has none. Never rejects. */
-function runHook(attempt: Attempt, outcome: FailedOutcome, log: Log): Promise<void> | null {
-  return attempt.failed(outcome)?.catch((error) => {
+function runHook(
+  attempt: Attempt,
+  outcome: FailedOutcome,
+  { driver, log }: WorkerParts,
+): Promise<void> | null {
+  const running = attempt.failed(outcome);
+  if (running === null) return null;
+  const giveBack = driver.lend?.(attempt.held);
+  return running.catch((error) => {
     log.error(`queue: the failed hook of ${label(attempt.held)} threw: ${describe(error)}`);
-  }) ?? null;
+  }).finally(giveBack);
 }
 
 /**
@@ -556,7 +563,7 @@ export async function runOnce(
       return announce(parts, "lost", attempt, duration);
     }
     announce(parts, SETTLED[outcome.verdict], attempt, duration, outcome);
-    if (outcome.verdict === "fail") await Promise.race([runHook(attempt, outcome, log), forced]);
+    if (outcome.verdict === "fail") await Promise.race([runHook(attempt, outcome, parts), forced]);
   };
   try {
     stop.signal.addEventListener("abort", begin);

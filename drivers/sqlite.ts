@@ -134,6 +134,12 @@ export class SqliteDriver implements Driver {
     return this.#handlers === null ? this.#connection?.raw : this.#handlers.get();
   }
 
+  /** Lets the hook have transactions of its own on the handlers' connection, and ends one that it leaves open. */
+  lend(held: Reservation): () => void {
+    this.#handlers?.began([held]);
+    return () => this.#handlers?.ended(held);
+  }
+
   /** Opens the file and makes or upgrades its tables. */
   async open(): Promise<void> {
     if (this.#isClosed) return this.#rejectClosed();
