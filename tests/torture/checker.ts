@@ -390,12 +390,12 @@ class Checker {
     if (!this.#reasons.isQuiet(run.started.at, until, kill)) return;
     if (next !== null) {
       const taken = next - kill.from;
-      if (next <= bound || this.#wasIdle(bound)) {
+      if (next <= bound || this.#wasIdle(kill.from, bound)) {
         this.#recoveries++;
         this.#slowest = Math.max(this.#slowest ?? 0, taken);
       }
     }
-    if (next !== null && next <= bound || !this.#wasIdle(bound)) return;
+    if (next !== null && next <= bound || !this.#wasIdle(kill.from, bound)) return;
     const took = next === null ? "never" : `${next - kill.from} ms`;
     this.#breach("recovery", `${entry.n}: its worker was killed, and it ran again after ${took}`, entry);
   }
@@ -408,8 +408,8 @@ class Checker {
     return next === Infinity ? null : next;
   }
 
-  /** Whether some worker had a free slot in all of the last moments before `until`. */
-  #wasIdle(until: number): boolean {
+  /** Whether some worker that had not stalled since the kill had a free slot in all of the last moments. */
+  #wasIdle(kill: number, until: number): boolean {
     const from = until - RECOVERY;
     const runs = [...this.#ledger.entries.values()].flatMap((entry) => entry.runs);
     return [...this.#ledger.up].some(([name, { at, concurrency }]) => {
@@ -417,7 +417,7 @@ class Checker {
       const struck = this.#ledger.faults.some(({ on, from: start, to }) =>
         on === name && start <= until && to >= from
       );
-      if (at > from || gone < until || struck || this.#reasons.isStalled(name, from, until)) return false;
+      if (at > from || gone < until || struck || this.#reasons.isStalled(name, kill, until)) return false;
       const busy = runs.filter(({ started, ended }) =>
         started.by === name && started.at <= until && (ended?.at ?? gone) >= from
       );

@@ -47,6 +47,8 @@ export class Ledger {
   readonly entries = new Map<string, Entry>();
   readonly faults: Fault[] = [];
   readonly stalls: Stall[] = [];
+  /** Which settlements met an error of the store at first, as the worker logged it. */
+  readonly #troubled = new Set<string>();
   /** When each process wrote its last line. */
   readonly lastAt = new Map<string, number>();
   /** How many jobs each process runs at a time, and since when it is up. */
@@ -75,6 +77,11 @@ export class Ledger {
   /** What the job was dispatched as; of a job that nobody dispatched, `undefined`. */
   kindOf(entry: Entry): Kind | undefined {
     return entry.tried[0]?.kind;
+  }
+
+  /** Whether the worker logged that it could not settle the run at once. */
+  wasTroubled({ started: { by, id } }: Run): boolean {
+    return this.#troubled.has(`${by} ${id}`);
   }
 
   /** All lines that name the job, and the faults from a lease before its first to its last. */
@@ -167,6 +174,11 @@ export class Ledger {
         return void this.up.set(fact.by, fact);
       case "gone":
         return void this.gone.set(fact.process, fact);
+      case "said": {
+        const id = /\(while storing the outcome of job .* \(id (\S+)\)\)$/.exec(fact.line)?.[1];
+        if (id !== undefined) this.#troubled.add(`${fact.by} ${id}`);
+        return;
+      }
       case "stalled":
         return void this.stalls.push(fact);
       case "left":

@@ -18,9 +18,6 @@ const REPLIES_ARE_LOST: readonly FaultKind[] = ["restart", "freeze", "pause", "k
 /** How long a process may take to connect to Redis again, in milliseconds. */
 const LINK_RECOVERS = 3000;
 
-/** The first wait after a store error, before a settlement is tried again, in milliseconds. */
-const SETTLE_AGAIN = 100;
-
 /** Looks for reasons. */
 export class Reasons {
   readonly #ledger: Ledger;
@@ -78,18 +75,11 @@ export class Reasons {
 
   /**
    * Why a worker may have taken a settlement for stored that was not: on Redis one is repeated after a lost reply, and
-   * what is not found then counts as stored by the first call.
+   * what is not found then counts as stored by the first call. The worker logs the first error of a settlement.
    */
   ofDoubt(run: Run): string | null {
-    if (this.#ledger.history.driver !== "redis" || run.settled === null || run.ended === null) return null;
-    if (run.settled.at - run.ended.at < SETTLE_AGAIN) return null;
-    const lost = this.#between(run.ended.at - LINK_RECOVERS, run.settled.at).some(({ kind, on }) =>
-      REPLIES_ARE_LOST.includes(kind) || LINK_IS_BROKEN.includes(kind) && on === run.started.by
-    );
-    const slow = this.#between(run.ended.at, run.settled.at).some(({ kind, on }) =>
-      kind === "stop" && on === run.started.by
-    );
-    return lost || slow ? "the reply to the settlement was lost" : null;
+    const isRedis = this.#ledger.history.driver === "redis";
+    return isRedis && this.#ledger.wasTroubled(run) ? "the reply to the settlement was lost" : null;
   }
 
   /** Whether nothing disturbed the store and the clocks, and nobody was stopped. */

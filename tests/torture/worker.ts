@@ -20,7 +20,7 @@ const journal = new Journal(folder, name);
 const note = (line: string) => journal.note({ fact: "said", line });
 
 /** How often the clock is set, and how long a turn of the event loop may take without being written down. */
-const LOOK = 100, STALL = 400;
+const LOOK = 100, STALL = 250;
 
 function readShift(): number {
   try {
