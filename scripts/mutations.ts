@@ -350,13 +350,15 @@ function check(mutations: readonly Mutation[]): void {
 }
 
 /** Runs tests in a copy: what failed first, or `null`. */
-async function firstFailure(folder: string, tests: readonly string[]): Promise<string | null> {
-  const all = tests.length === 0;
-  const files = all ? ["tests"] : tests.map((name) => `tests/${name}.test.ts`);
+async function firstFailure(
+  folder: string,
+  tests: readonly string[],
+  seconds = tests.length === 0 ? LIMIT_OF_ALL : LIMIT,
+): Promise<string | null> {
+  const files = tests.length === 0 ? ["tests"] : tests.map((name) => `tests/${name}.test.ts`);
   const xml = join(folder, "mutation.xml");
   const args = ["test", "--allow-all", "--no-check", "--fail-fast", `--junit-path=${xml}`, ...files];
   const env = { ...process.env, NO_COLOR: "1" };
-  const seconds = all ? LIMIT_OF_ALL : LIMIT;
   const ending = await run(process.execPath, args, { cwd: folder, env, seconds, output: "keep" });
   if (ending.status === 0) return null;
   const failed = /^(.+?) \.\.\. FAILED/m.exec(ending.output)?.[1] ??
@@ -396,7 +398,8 @@ async function tryOut({ name, edits, tests }: Mutation): Promise<Result> {
 async function checkGreen(mutations: readonly Mutation[]): Promise<void> {
   const folder = copy();
   try {
-    const failed = await firstFailure(folder, [...new Set(mutations.flatMap(({ tests }) => tests))]);
+    const tests = [...new Set(mutations.flatMap(({ tests }) => tests))];
+    const failed = await firstFailure(folder, tests, LIMIT_OF_ALL);
     if (failed !== null) throw new Error(`without a mutation a test fails: ${failed}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -336,12 +336,12 @@ function sameAsModel(
   });
 }
 
-sameAsModel("SQLite in memory", 300, () => {
+sameAsModel("SQLite in memory", 200, () => {
   const driver = new SqliteDriver({ database: ":memory:" });
   return { line: "by due time", open: () => driver, remove() {} };
 });
 
-sameAsModel("SQLite in a file", 80, () => {
+sameAsModel("SQLite in a file", 60, () => {
   const folder = newFolder();
   const database = join(folder.path, "queue.sqlite");
   return { line: "by due time", open: () => new SqliteDriver({ database }), remove: folder.remove };
@@ -349,7 +349,7 @@ sameAsModel("SQLite in a file", 80, () => {
 
 for (const failed of ["database", "redis"] as const) {
   const name = `Redis, failures in ${failed === "redis" ? "Redis" : "the database"}`;
-  sameAsModel(name, 60, async () => {
+  sameAsModel(name, 50, async () => {
     const { url } = await sharedServer();
     const prefix = newPrefix();
     const database = new DatabaseSync(":memory:");
