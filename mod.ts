@@ -44,6 +44,7 @@ export type {
   DataOfJob,
   Dispatched,
   DispatchOptions,
+  FailedHook,
   Handler,
   Job,
   JobDefinition,
@@ -51,6 +52,8 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -60,6 +63,8 @@ export type {
   Moment,
   Moved,
   NewJob,
+  Paused,
+  Progress,
   Pushed,
   QueueCounts,
   QueueShare,
@@ -68,13 +73,15 @@ export type {
   Reserved,
   ReserveRequest,
 } from "./core/driver.ts";
+export { Discard, Snooze } from "./core/steering.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";
 export {
   DEFAULT_DATABASE,
+  DEFAULT_GRACE,
   type Environment,
   type RedisSettings,
   type SettingOptions,
 } from "./core/config.ts";
+export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";
-export type { WorkEvent } from "./core/worker.ts";

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import type { Jobs } from "../mod.ts";
 import { VERSION } from "../version.ts";
+import { cancel, type CancelOptions } from "./cancel.ts";
 import type { Context } from "./context.ts";
 import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
@@ -9,6 +10,8 @@ import { failed, type FailedOptions } from "./failed.ts";
 import { flat } from "./one_line.ts";
 import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
+import { pause, type PauseOptions, resume } from "./pause_resume.ts";
+import { restart, type RestartOptions } from "./restart.ts";
 import { moveFailed, type MoveOptions } from "./retry_forget.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
@@ -21,6 +24,7 @@ Settings come from the environment, then from .env in the current folder:
   QUEUE_JOBS         the jobs module (default: jobs.ts or jobs.js)
   QUEUE_TRIES        attempts in total (default: 3)
   QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
+  QUEUE_GRACE        seconds for running jobs after a signal, unless --grace says so (default: 30)
   QUEUE_WORKERS      jobs at a time, unless --concurrency says so (default: 1)
 
 Exit status: 0 done; 1 the store failed, or an id is unknown; 2 the command or a setting cannot work.`;
@@ -64,6 +68,10 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addFailed(program, act);
   addStatus(program, act);
   addDispatch(program, act, jobs === undefined);
+  addPause(program, act, "pause", "hold a queue, or all: no worker starts its jobs");
+  addPause(program, act, "resume", "let workers go on with a queue, or with all");
+  addRestart(program, act);
+  addCancel(program, act);
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
@@ -84,7 +92,7 @@ function refuseCommand(program: Command, word: string): void {
 function addWork(program: Command, act: Act, fromModule: boolean): void {
   const command = program.command("queue:work")
     .description(
-      "Run jobs until SIGTERM or SIGINT, which let the running jobs finish; a second signal stops at once.",
+      "Run jobs until SIGTERM or SIGINT, which give the running jobs a grace; a second signal stops at once.",
     )
     .summary("run jobs until a signal")
     .option(
@@ -102,6 +110,11 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
     .option("--stop-when-empty", "stop when no job is due")
     .option("--max-jobs <n>", "stop after this many jobs", wholeNumber(1))
     .option("--max-time <duration>", `stop after this long: ${DURATION_SYNTAX}`, duration(1))
+    .option(
+      "--grace <duration>",
+      "how long running jobs may take after a signal (default: QUEUE_GRACE, or 30)",
+      duration(0),
+    )
     .option("--quiet", "print only problems")
     .option("--json", "print a line of JSON for each event");
   if (fromModule) addJobs(command);
@@ -159,6 +172,43 @@ function addDispatch(program: Command, act: Act, fromModule: boolean): void {
   if (fromModule) addJobs(command);
   addDatabase(command).action((name: string, payload: string, options: DispatchOptions) =>
     act((context) => dispatch(name, payload, options, context))
+  );
+}
+
+function addPause(program: Command, act: Act, verb: "pause" | "resume", summary: string): void {
+  const run = verb === "pause" ? pause : resume;
+  const more = verb === "pause"
+    ? "Running jobs finish. It holds for every process on the store, until queue:resume."
+    : "Without a queue, every pause is lifted. A queue that is not paused makes the exit status 1.";
+  const command = program.command(`queue:${verb}`)
+    .summary(summary)
+    .description(`${summary[0]!.toUpperCase()}${summary.slice(1)}. ${more}`)
+    .option("--queue <name>", "the queue (default: every one)", notEmpty)
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: PauseOptions) => act((context) => run(options, context)));
+}
+
+function addRestart(program: Command, act: Act): void {
+  const command = program.command("queue:restart")
+    .summary("tell the workers to end, as after a deploy")
+    .description(
+      "Tell every worker that runs by now to end after its running jobs, with exit status 0. What started them starts new ones.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: RestartOptions) => act((context) => restart(options, context)));
+}
+
+function addCancel(program: Command, act: Act): void {
+  const command = program.command("queue:cancel")
+    .summary("remove waiting jobs, and abort running ones")
+    .description(
+      "Remove jobs that wait. Those that run are aborted by their worker within 2 s, and failed unless they finish. " +
+        "An id that is neither makes the exit status 1.",
+    )
+    .argument("<id...>", "ids as queue:dispatch and queue:work print them")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((ids: string[], options: CancelOptions) =>
+    act((context) => cancel(ids, options, context))
   );
 }
 

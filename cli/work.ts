@@ -1,4 +1,12 @@
-import { type Environment, type Jobs, type Log, Queue, QueueError, type WorkEvent } from "../mod.ts";
+import {
+  DEFAULT_GRACE,
+  type Environment,
+  type Jobs,
+  type Log,
+  Queue,
+  QueueError,
+  type WorkEvent,
+} from "../mod.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
 import { flat, oneLine } from "./one_line.ts";
@@ -6,7 +14,7 @@ import { storeName, withQueue } from "./open_queue.ts";
 import type { Output } from "./output.ts";
 import { onStopSignals } from "./stop_signals.ts";
 import { widthOf } from "./width.ts";
-import { eventJson, eventLine } from "./work_lines.ts";
+import { eventJson, eventLine, stopLine } from "./work_lines.ts";
 
 /** The options of `queue:work`. */
 export interface WorkOptions {
@@ -19,6 +27,7 @@ export interface WorkOptions {
   readonly stopWhenEmpty?: boolean;
   readonly maxJobs?: number;
   readonly maxTime?: number;
+  readonly grace?: number;
   readonly quiet?: boolean;
   readonly json?: boolean;
 }
@@ -37,10 +46,14 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
     status = 1;
     stop.abort();
   };
+  const running = new Set<string>();
   const unlisten = onStopSignals(() => {
-    if (talks(options)) output.line("stopping after the running jobs; a second signal stops at once");
+    if (talks(options)) output.line(stopLine(running.size, graceOf(options, env)));
     stop.abort();
-  }, () => force.abort());
+  }, () => {
+    if (talks(options)) output.line("stopping at once");
+    force.abort();
+  });
   try {
     const log = logTo(output);
     return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
@@ -55,9 +68,10 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
         stopWhenEmpty: options.stopWhenEmpty || options.once,
         maxJobs: options.once ? 1 : options.maxJobs,
         maxTime: options.maxTime,
+        grace: options.grace,
         // They are told as events, unless nobody looks at those.
         logFailures: !talks(options),
-        onEvent: printer(options, context, jobs),
+        onEvent: counted(running, printer(options, context, jobs)),
       });
       return status;
     });
@@ -74,6 +88,23 @@ function talks(options: WorkOptions): boolean {
 /** The number of `QUEUE_WORKERS`, which the queue has checked, but one at least: `queue:work` is to work. */
 function concurrencyOf(options: WorkOptions, env: Environment): number {
   return options.once ? 1 : options.concurrency ?? Math.max(1, Number(env.QUEUE_WORKERS) || 1);
+}
+
+/** The seconds of `QUEUE_GRACE`, which the queue has checked, in milliseconds, unless the option says otherwise. */
+function graceOf(options: WorkOptions, env: Environment): number {
+  return options.grace ?? (env.QUEUE_GRACE ? Number(env.QUEUE_GRACE) * 1000 : DEFAULT_GRACE);
+}
+
+/** Keeps the ids of the jobs that run, and passes the event on. */
+function counted(
+  running: Set<string>,
+  print: ((event: WorkEvent) => void) | undefined,
+): (event: WorkEvent) => void {
+  return (event) => {
+    if (event.type === "started") running.add(event.job.id);
+    else running.delete(event.job.id);
+    print?.(event);
+  };
 }
 
 /**

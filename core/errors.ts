@@ -17,6 +17,7 @@
  * | `CLOSED` | the queue was closed before the call |
  * | `LEASE_LOST` | reason of an aborted `job.signal`: another worker may hold the job now |
  * | `TIMEOUT` | reason of an aborted `job.signal`: the attempt ran longer than its `timeout` |
+ * | `CANCELLED` | reason of an aborted `job.signal`: somebody cancelled the job |
  * | `STOPPED` | reason of an aborted `job.signal`: the worker was told to stop at once |
  */
 export type QueueErrorCode =
@@ -28,6 +29,7 @@ export type QueueErrorCode =
   | "CLOSED"
   | "LEASE_LOST"
   | "TIMEOUT"
+  | "CANCELLED"
   | "STOPPED";
 
 /**

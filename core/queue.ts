@@ -17,16 +17,28 @@ import {
   wholeNumber,
 } from "./config.ts";
 import { describe } from "./describe.ts";
-import type { Driver, FailedJob, FailedSelection, KeyedJob, Moved, NewJob, QueueCounts } from "./driver.ts";
+import type {
+  Cancelled,
+  Driver,
+  FailedJob,
+  FailedSelection,
+  KeyedJob,
+  Moved,
+  NewJob,
+  Paused,
+  Progress,
+  QueueCounts,
+} from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
+import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
 import type { DataOf, Dispatched, DispatchOptions, Jobs } from "./job.ts";
 import { type Log, safeLog } from "./log.ts";
 import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
-import { runOnce, Worker, type WorkerOptions, type WorkerParts, type WorkEvent } from "./worker.ts";
+import { runOnce, Worker, type WorkerOptions, type WorkerParts } from "./worker.ts";
 
 /** An open SQLite connection of the app's, by its shape. */
 export interface DatabaseConnection {
@@ -58,10 +70,16 @@ export interface QueueOptions<J extends Jobs = Jobs> extends SettingOptions {
 
 /** How {@linkcode Queue.work} works. */
 export interface WorkOptions {
-  /** Stops the worker: it reserves no more, and finishes what runs. */
+  /** Stops the worker: it reserves no more, and what runs has the `grace`. */
   signal?: AbortSignal;
   /** Stops it at once: the signals of running jobs are aborted, and the jobs handed back without spending an attempt. */
   forceSignal?: AbortSignal;
+  /**
+   * How long running jobs may take after a stop. Then their signals are aborted; a second later, those that still run
+   * are handed back without spending an attempt, and the worker ends: 3 s after the grace at the latest, whatever the
+   * store does. Default: `QUEUE_GRACE`, or 30 s.
+   */
+  grace?: Duration;
   /** How many jobs run at a time, 1 to 10,000. Default: 1. */
   concurrency?: number;
   /** Which queues, in strict order or by weight. Default: every queue in the store, equally. */
@@ -85,7 +103,10 @@ export interface WorkOptions {
 
 /** Workers that {@linkcode Queue.start} started. */
 export interface Workers {
-  /** Stops reserving, and resolves once the running jobs have finished. */
+  /**
+   * Stops reserving, and resolves once the running jobs have finished, or were handed back after the grace: 3 s later
+   * than that at the latest.
+   */
   stop(): Promise<void>;
 }
 
@@ -140,6 +161,7 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #settings: Settings;
   readonly #types: ReadonlyMap<string, JobType>;
   readonly #log: Log;
+  readonly #events: Listeners;
   readonly #options: QueueOptions<J>;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
@@ -162,6 +184,7 @@ export class Queue<const J extends Jobs = Jobs> {
     this.#settings = readSettings(options, options.env ?? processEnvironment());
     this.#types = readJobs(options.jobs, this.#settings);
     this.#log = safeLog(options.log);
+    this.#events = new Listeners(this.#log);
     if (options.driver !== undefined) this.#driver = checkDriver(options);
   }
 
@@ -189,8 +212,11 @@ export class Queue<const J extends Jobs = Jobs> {
   ): Promise<Dispatched> {
     const job = this.#newJob(name, rest[0], rest[1]);
     const driver = this.#driver ?? await this.#load();
-    if (rest[1]?.id === undefined) return { id: (await driver.push([job], null))[0] };
-    return (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
+    const dispatched = rest[1]?.id === undefined
+      ? { id: (await driver.push([job], null))[0] }
+      : (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
+    if (this.#events.has("dispatched")) this.#announce([job], [dispatched]);
+    return dispatched;
   }
 
   /**
@@ -237,8 +263,18 @@ export class Queue<const J extends Jobs = Jobs> {
       }
     }
     const driver = this.#driver ?? await this.#load();
-    if (once.length > 0) return this.#pushOnce(driver, once);
-    return (await driver.push(jobs, null)).map((id) => ({ id }));
+    const dispatched = once.length > 0
+      ? await this.#pushOnce(driver, once)
+      : (await driver.push(jobs, null)).map((id) => ({ id }));
+    if (this.#events.has("dispatched")) this.#announce(jobs, dispatched);
+    return dispatched;
+  }
+
+  #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
+    dispatched.forEach(({ id, duplicate = false }, index) => {
+      const { name, queue } = jobs[index];
+      this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });
+    });
   }
 
   async #pushOnce(driver: Driver, jobs: KeyedJob[]): Promise<Dispatched[]> {
@@ -259,12 +295,14 @@ export class Queue<const J extends Jobs = Jobs> {
     if (at !== null && !Number.isFinite(at)) {
       throw new QueueError("CONFIG", `now=${now}: expected epoch milliseconds or a date`);
     }
+    const stopping = new AbortController();
     const run = async (): Promise<boolean> => {
       const parts = await this.#parts();
       await parts.driver.open();
-      return runOnce(parts, new Shares(undefined, this.#ownQueues()), at);
+      const stop = { signal: stopping.signal, grace: this.#settings.grace };
+      return runOnce(parts, new Shares(undefined, this.#ownQueues()), at, stop);
     };
-    return await this.#track(run(), () => {});
+    return await this.#track(run(), () => stopping.abort());
   }
 
   /**
@@ -303,8 +341,10 @@ export class Queue<const J extends Jobs = Jobs> {
       maxTime: options.maxTime === undefined
         ? null
         : atLeastOne(toMilliseconds(options.maxTime, "maxTime"), "maxTime"),
+      grace: options.grace === undefined ? this.#settings.grace : toMilliseconds(options.grace, "grace"),
       stopWhenEmpty: stopWhenEmpty ?? false,
       logFailures: logFailures ?? true,
+      restarts: true,
       signal,
       forceSignal,
       onEvent,
@@ -313,18 +353,36 @@ export class Queue<const J extends Jobs = Jobs> {
 
   #run(options: WorkerOptions, openFirst: boolean): Promise<void> {
     let worker: Worker | null = null;
-    let stopped = false;
+    const stopping = new AbortController();
     const run = async (): Promise<void> => {
       const parts = await this.#parts();
-      if (openFirst) await parts.driver.open();
-      if (stopped) return;
+      if (openFirst) await this.#open(parts.driver, [stopping.signal, options.signal, options.forceSignal]);
+      if (stopping.signal.aborted) return;
       worker = new Worker(parts, options);
       await worker.run();
     };
     return this.#track(run(), () => {
-      stopped = true;
+      stopping.abort();
       worker?.stop();
     });
+  }
+
+  /** Opens the store, until one of the signals is aborted: a stop waits for no store. */
+  async #open(driver: Driver, signals: readonly (AbortSignal | undefined)[]): Promise<void> {
+    const opening = driver.open();
+    const given = signals.filter((signal) => signal !== undefined);
+    let stop!: () => void;
+    const stopped = new Promise<void>((resolve) => stop = resolve);
+    for (const signal of given) {
+      if (signal.aborted) stop();
+      else signal.addEventListener("abort", stop);
+    }
+    try {
+      const left = await Promise.race([opening, stopped.then(() => true)]);
+      if (left) opening.catch((error) => this.#log.error(describe(error)));
+    } finally {
+      for (const signal of given) signal.removeEventListener("abort", stop);
+    }
   }
 
   #track<Result>(ended: Promise<Result>, stop: () => void): Promise<Result> {
@@ -340,7 +398,8 @@ export class Queue<const J extends Jobs = Jobs> {
    *
    * @param workers How many jobs run at a time. Default: `QUEUE_WORKERS`: 1, or 0 in production, where `queue:work`
    * runs as a service of its own. With 0 nothing starts, and a line says so if jobs are waiting.
-   * A store that cannot be opened yet is logged and tried again, as any store error.
+   * A store that cannot be opened yet is logged and tried again, as any store error. It ends with its app:
+   * {@linkcode restart} does not reach it.
    * @throws {QueueError} `CONFIG` for options that cannot work.
    */
   start(
@@ -363,7 +422,9 @@ export class Queue<const J extends Jobs = Jobs> {
       const warned = this.#warnOfWaiting();
       return { stop: () => warned };
     }
-    const ended = this.#run(checked, false).catch((error) => this.#log.error(describe(error)));
+    const ended = this.#run({ ...checked, restarts: false }, false).catch((error) =>
+      this.#log.error(describe(error))
+    );
     return {
       stop: () => {
         stopping.abort();
@@ -423,7 +484,120 @@ export class Queue<const J extends Jobs = Jobs> {
     return (await this.#load()).waiting();
   }
 
-  /** Stops its workers once their running jobs have finished, and closes what the queue opened. */
+  /**
+   * Hears of what this process does with jobs. What a listener throws, or rejects with, is logged and changes nothing.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
+   * const seen: string[] = [];
+   * queue.on("dispatched", ({ job }) => seen.push(`dispatched ${job.name}`));
+   * const remove = queue.on("completed", ({ job }) => seen.push(`completed ${job.name}`));
+   * await queue.dispatch("mail");
+   * await queue.work({ stopWhenEmpty: true });
+   * remove();
+   * assert.deepEqual(seen, ["dispatched mail", "completed mail"]);
+   * await queue.close();
+   * ```
+   *
+   * @param event Which; see {@linkcode QueueEvents}.
+   * @param listener Called with each, as it happens.
+   * @param options A signal that removes the listener when it is aborted.
+   * @returns What removes the listener.
+   * @throws {QueueError} `CONFIG` for an event that there is not, or a listener that is no function.
+   */
+  on<Event extends keyof QueueEvents>(
+    event: Event,
+    listener: QueueListener<Event>,
+    options: { signal?: AbortSignal } = {},
+  ): () => void {
+    refuseUnknown(options, ["signal"], "options");
+    const { signal } = options;
+    expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
+    const take = this.#events.add(event, listener);
+    const remove = (): void => {
+      take();
+      signal?.removeEventListener("abort", remove);
+    };
+    if (signal?.aborted) take();
+    else signal?.addEventListener("abort", remove);
+    return remove;
+  }
+
+  /**
+   * Holds a queue, or all: no worker of this store starts a job of it until it is resumed. What runs finishes.
+   *
+   * @param queue Its name. Left out, every queue, also those that come later.
+   * @returns Whether it was not paused before.
+   * @throws {QueueError} `CONFIG` for what is no queue's name, `DB` when the store fails.
+   */
+  async pause(queue?: string): Promise<boolean> {
+    const name = queue === undefined ? null : checkQueue(queue, "queue");
+    return await (await this.#load()).pause(name);
+  }
+
+  /**
+   * Lets the workers go on with a queue, or with all.
+   *
+   * @param queue Its name: lifts the pause of that name, and not one of all queues. Left out, lifts every pause.
+   * @returns Whether there was such a pause.
+   * @throws {QueueError} As {@linkcode pause}.
+   */
+  async resume(queue?: string): Promise<boolean> {
+    const name = queue === undefined ? null : checkQueue(queue, "queue");
+    return await (await this.#load()).resume(name);
+  }
+
+  /**
+   * Which queues are paused.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async paused(): Promise<Paused> {
+    return (await (await this.#load()).controls()).paused;
+  }
+
+  /**
+   * Tells every worker of this store that runs by now to take nothing new, finish what runs and end, within about 2 s
+   * where it is idle. Workers of {@linkcode start}, inside an app, go on: they end with it.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async restart(): Promise<void> {
+    await (await this.#load()).restart();
+  }
+
+  /**
+   * Removes a waiting job; tells the worker of a running one, in whatever process, to abort its `job.signal` with the
+   * reason `CANCELLED`, within about 2 s. If its handler then throws, or does not return within 5 s, the job is in
+   * `failed_jobs` with the error `cancelled`.
+   *
+   * @param id What `dispatch` returned.
+   * @returns `"removed"` or `"cancelling"`; `null` where there is no such job, as where it is done or has failed.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async cancel(id: string | number): Promise<Cancelled | null> {
+    return await (await this.#load()).cancel(String(id));
+  }
+
+  /**
+   * How far a running job said that it is, by {@linkcode Job.progress}.
+   *
+   * @param id What `dispatch` returned.
+   * @returns `null` where it does not run, or has said nothing.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async progress(id: string | number): Promise<Progress | null> {
+    return await (await this.#load()).progress(String(id));
+  }
+
+  /**
+   * Stops its workers, as their `signal` does, and then closes what the queue opened: within their grace, 3 s, and 2 s
+   * more for what is still under way, whatever the store does.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { stop } of this.#working) stop();
@@ -462,9 +636,10 @@ export class Queue<const J extends Jobs = Jobs> {
     const driver = await this.#load();
     return {
       driver,
-      attempt: (held) =>
-        new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database),
+      attempt: (held, report) =>
+        new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database, report),
       retryAfter: this.#settings.retryAfter,
+      events: this.#events,
       log: this.#log,
     };
   }
@@ -555,6 +730,7 @@ const OPTIONS = [
   "failed",
   "tries",
   "retryAfter",
+  "grace",
   "workers",
   "backoff",
   "timeout",
@@ -567,6 +743,7 @@ const DISPATCH_OPTIONS = ["delay", "queue", "priority", "id"];
 const WORK_OPTIONS = [
   "signal",
   "forceSignal",
+  "grace",
   "concurrency",
   "queues",
   "prefetch",

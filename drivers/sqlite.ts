@@ -16,6 +16,8 @@
  */
 import { dirname } from "node:path";
 import type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -25,6 +27,7 @@ import type {
   Moment,
   Moved,
   NewJob,
+  Progress,
   Pushed,
   QueueCounts,
   Release,
@@ -35,6 +38,15 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { Bell } from "./sqlite/bell.ts";
 import { adapt, type Connection, isConnection, openFile, refuseOtherRows } from "./sqlite/connection.ts";
+import {
+  cancelJob,
+  countRestart,
+  pauseQueue,
+  readControls,
+  readProgress,
+  resumeQueue,
+  toProgress,
+} from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
 import { FailedJobs, forgetFailed, insertFailed, retryFailed, selectFailed } from "./sqlite/failed_jobs.ts";
 import {
@@ -46,7 +58,7 @@ import {
   warnOfVersion,
 } from "./sqlite/file.ts";
 import { HandlersConnection } from "./sqlite/handlers.ts";
-import { TransactionWatch, unlocked } from "./sqlite/lock.ts";
+import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
 import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
 import { Reserving } from "./sqlite/reserve.ts";
 import { rowIds } from "./sqlite/row_id.ts";
@@ -93,6 +105,8 @@ export class SqliteDriver implements Driver {
   #tidiedAt = -Infinity;
   readonly #listeners = new Map<() => boolean, Listener>();
   #closing: Promise<void> | null = null;
+  /** By when what is pending is given up, in milliseconds of `performance.now()`. */
+  #leaveAt = Infinity;
 
   /**
    * Checks the options. Nothing is opened until the first call.
@@ -110,6 +124,7 @@ export class SqliteDriver implements Driver {
       verify: () => this.#verifyFile(),
       watch: this.#watch,
       stored: () => this.#bell.ring(),
+      leaveAt: () => this.#leaveAt,
       explain: (error) => this.#explain(error),
     });
   }
@@ -194,7 +209,7 @@ export class SqliteDriver implements Driver {
     return this.#settle(
       (connection) =>
         connection.run(
-          `UPDATE jobs SET reserved_at = NULL, token = NULL, available_at = coalesce(?, available_at),
+          `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL, available_at = coalesce(?, available_at),
             attempts = attempts - ? ${HELD}`,
           how.delay === null ? null : (at + how.delay) / 1000,
           how.counted ? 0 : 1,
@@ -270,6 +285,44 @@ export class SqliteDriver implements Driver {
     return this.#inLots(selection, forgetFailed, false);
   }
 
+  /** Pauses. */
+  pause(queue: string | null): Promise<boolean> {
+    return this.#settle((connection) => pauseQueue(connection, queue));
+  }
+
+  /** Lifts pauses, and wakes workers. */
+  resume(queue: string | null): Promise<boolean> {
+    return this.#settle((connection) => resumeQueue(connection, queue), true);
+  }
+
+  /** Counts a restart. */
+  restart(): Promise<void> {
+    return this.#settle(countRestart);
+  }
+
+  /** Removes a waiting job, or marks the row of one that is held. */
+  cancel(id: string): Promise<Cancelled | null> {
+    return this.#settle((connection) => cancelJob(connection, id));
+  }
+
+  /** Reads what workers are told. */
+  controls(): Promise<Controls> {
+    return this.#read(readControls);
+  }
+
+  /** Keeps how far a job is, in its row, which goes when it is settled: so its life needs no end. */
+  report(held: Reservation, how: Omit<Progress, "at">, _life: number, now: Moment): Promise<boolean> {
+    const progress = toProgress(how, now ?? Date.now());
+    return this.#settle((connection) =>
+      connection.run(`UPDATE jobs SET progress = ? ${HELD}`, progress, ...fence(held)) > 0
+    );
+  }
+
+  /** Reads how far a job is. */
+  progress(id: string): Promise<Progress | null> {
+    return this.#read((connection) => readProgress(connection, id));
+  }
+
   /**
    * The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not.
    *
@@ -279,12 +332,26 @@ export class SqliteDriver implements Driver {
     return new FailedJobs((run) => this.#settle(run));
   }
 
-  /** Finishes what is pending; closes the connection if this driver opened it. */
-  close(): Promise<void> {
-    return this.#closing ??= this.#close();
+  /**
+   * The connection that handlers get, for such a driver; `null` where it is the app's own, or not open yet.
+   *
+   * @internal
+   */
+  get handlers(): HandlersConnection | null {
+    return this.#handlers;
   }
 
-  async #close(): Promise<void> {
+  /**
+   * Finishes what is pending; closes the connection if this driver opened it.
+   *
+   * @param within How long others may be in the way of that, in milliseconds. Default: 2 s.
+   */
+  close(within: number = CLOSE_DEADLINE): Promise<void> {
+    return this.#closing ??= this.#close(within);
+  }
+
+  async #close(within: number): Promise<void> {
+    this.#leaveAt = performance.now() + within;
     await this.#turn.drained();
     await this.#opening?.catch(() => {});
     this.#bell.close();
@@ -311,7 +378,7 @@ export class SqliteDriver implements Driver {
       await unlocked(connection, this.#watch, () => {
         refuseOtherRows(connection);
         migrate(connection);
-      });
+      }, () => this.#leaveAt);
       const path = connection.all("PRAGMA database_list").find((row) => row.name === "main")?.file;
       this.#file = path ? { path: String(path), identity: identityOf(String(path)) } : null;
       if (this.#file !== null) warnOfVersion(connection, this.#warn);
@@ -343,7 +410,7 @@ export class SqliteDriver implements Driver {
         // Only has an effect before the first table, so on new files.
         connection.all("PRAGMA auto_vacuum = INCREMENTAL");
         return connection.get("PRAGMA journal_mode = WAL")?.journal_mode;
-      });
+      }, () => this.#leaveAt);
       if (path !== ":memory:") warnOfJournal(path, mode, this.#warn);
       for (const pragma of this.#pragmas()) connection.all(`PRAGMA ${pragma}`);
       return connection;

@@ -181,6 +181,11 @@ const REDIS: readonly Mutation[] = [
     tests: ["redis_conformance"],
   },
   {
+    name: "Redis: the fence against a worker from before a retry (the generation in the member)",
+    edits: [["drivers/redis/scripts.ts", "member = zeros .. next ..", "member = next .."]],
+    tests: ["redis_conformance"],
+  },
+  {
     name: "Redis: the fence of a release (what ZREM answers)",
     edits: [[
       "drivers/redis/scripts.ts",
@@ -200,12 +205,16 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis: a reservation is settled once",
-    edits: [["drivers/redis.ts", "if (this.#settled.has(held)) return false;", ""]],
+    edits: [[
+      "drivers/redis.ts",
+      "if (this.#settled.has(held)) return false;\n      this.#settled.add(held);\n      try {\n        return await this.#clearing(held, over",
+      "try {\n        return await this.#clearing(held, over",
+    ]],
     tests: ["redis_conformance"],
   },
   {
     name: "Redis: a settlement whose reply was lost is known to have been made",
-    edits: [["drivers/redis.ts", "if (isLost(error)) this.#uncertain.add(held);", ""]],
+    edits: [["drivers/redis.ts", "if (mayHaveRun(error)) this.#uncertain.add(held);", ""]],
     tests: ["redis_faults"],
   },
   {
@@ -217,7 +226,7 @@ const REDIS: readonly Mutation[] = [
     name: "Redis: the reclaim of expired reservations",
     edits: [[
       "drivers/redis/scripts.ts",
-      "moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - ARGV[2])",
+      "moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], expired)",
       "",
     ]],
     tests: ["redis_conformance"],
@@ -233,19 +242,26 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis, failures in the database: recorded before removed",
-    edits: [[
-      "drivers/redis/failures.ts",
-      "await this.#table.record(held, why);\n    if (await this.#store.complete(held) || repeated) return true;",
-      "const done = await this.#store.complete(held) || repeated;\n    await this.#table.record(held, why);\n    if (done) return true;",
-    ]],
+    edits: [
+      [
+        "drivers/redis/failures.ts",
+        "await this.#table.record(",
+        "const done = await this.#store.complete(held) || repeated; await this.#table.record(",
+      ],
+      [
+        "drivers/redis/failures.ts",
+        "if (await this.#store.complete(held) || repeated) return true;",
+        "if (done) return true;",
+      ],
+    ],
     tests: ["crash_points"],
   },
   {
     name: "Redis, failures in the database: pushed before deleted",
     edits: [[
       "drivers/redis/failures.ts",
-      "await this.#store.pushOnce(jobs, ids);\n    const removed = await this.#table.remove(rows);",
-      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids);",
+      "await this.#store.pushOnce(jobs, ids, generations);\n    const removed = await this.#table.remove(rows);",
+      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids, generations);",
     ]],
     tests: ["crash_points"],
   },
@@ -287,7 +303,11 @@ const WORKER: readonly Mutation[] = [
   },
   {
     name: "worker: what runs is handed back when it must stop at once",
-    edits: [["core/worker.ts", "this.#handBack(attempt.held);", ""]],
+    edits: [[
+      "core/worker.ts",
+      "if (attempt.overrun === null) this.#handBack(attempt.held, attempt, now - startedAt);",
+      "",
+    ]],
     tests: ["worker"],
   },
   {
@@ -342,11 +362,17 @@ function edited(text: string, [file, from, to]: Edit): string {
   return text.replace(from, () => to);
 }
 
-/** Every mutation fits the tree: a hundred edits are checked before the first run. */
+/** Every mutation fits the tree, which is known before the first run. */
 function check(mutations: readonly Mutation[]): void {
-  for (const { edits } of mutations) {
-    for (const edit of edits) edited(readFileSync(join(root, edit[0]), "utf8"), edit);
+  const problems: string[] = [];
+  for (const edit of mutations.flatMap(({ edits }) => edits)) {
+    try {
+      edited(readFileSync(join(root, edit[0]), "utf8"), edit);
+    } catch (error) {
+      problems.push(error instanceof Error ? error.message : String(error));
+    }
   }
+  if (problems.length > 0) throw new Error(problems.join("\n"));
 }
 
 /** Runs tests in a copy: what failed first, or `null`. */

@@ -27,6 +27,10 @@ const COMMANDS = [
   "queue:failed",
   "queue:status",
   "queue:dispatch",
+  "queue:pause",
+  "queue:resume",
+  "queue:restart",
+  "queue:cancel",
 ];
 
 /** Jobs that end in each way; `patient` until there is a file `go`. */
@@ -250,6 +254,12 @@ for (const { name, command } of runtimes()) {
           ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
           ["queue:dispatch echo --priority=high", /--priority/, /from -100 to 100/],
           ["queue:dispatch echo --queue=a,b", /queue="a,b"/],
+          ["queue:pause --queue=a,b", /queue="a,b"/],
+          ["queue:resume --queue=*", /queue="\*"/],
+          ["queue:pause mail", /too many arguments/],
+          ["queue:restart now", /too many arguments/],
+          ["queue:cancel", /missing required argument/],
+          ["queue:pasue", /Did you mean queue:pause\?/],
         ];
         const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
         for (const [at, [line, ...answers]] of slips.entries()) {
@@ -297,8 +307,129 @@ for (const { name, command } of runtimes()) {
 
         const after = await expect(0, "queue:status --json", { cwd });
         assert.deepEqual(JSON.parse(after.stdout), {
-          queues: [{ queue: "slow", ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null }],
+          queues: [{
+            queue: "slow",
+            ready: 0,
+            delayed: 1,
+            reserved: 0,
+            failed: 0,
+            oldest: null,
+            wait: null,
+            paused: false,
+          }],
           total: { ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null },
+          paused: { all: false, queues: [] },
+        });
+      }));
+
+    it("pauses and resumes a queue, or all, and shows it", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch echo held", { cwd });
+        const said = await session([
+          "queue:pause --queue=mail",
+          "queue:pause --queue=mail",
+          "queue:pause",
+          "queue:pause --json",
+          "queue:status",
+          "queue:status --json",
+          "queue:work --stop-when-empty",
+          "queue:resume --queue=default",
+          "queue:resume --queue=mail",
+          "queue:pause --queue=mail",
+          "queue:resume",
+          "queue:resume",
+          "queue:resume --queue=mail",
+          "queue:resume --json",
+          "queue:status",
+          "queue:work --stop-when-empty",
+        ], { cwd });
+        const outcomes = said.map(({ status, stdout, stderr }) => [status, stdout, stderr] as const);
+        assert.deepEqual(outcomes.slice(0, 3), [
+          [0, "paused mail\n", ""],
+          [0, "mail was paused before\n", ""],
+          [0, "paused every queue\n", ""],
+        ]);
+        const paused = { all: true, queues: ["mail"] };
+        assert.deepEqual(JSON.parse(said[3]!.stdout), { changed: false, paused });
+        assert.match(said[4]!.stdout, /^default \(paused\) +1 +0 +0 +0 .*\nmail \(paused\) +0 +0 +0 +0 /m);
+        assert.match(said[4]!.stdout, /\nevery queue is paused: queue:resume lets workers go on\n$/);
+        const shown = JSON.parse(said[5]!.stdout);
+        assert.deepEqual(shown.paused, paused);
+        assert.deepEqual(
+          shown.queues.map((one: Record<string, unknown>) => [one.queue, one.paused]),
+          [["default", true], ["mail", true]],
+        );
+        assert.doesNotMatch(said[6]!.stdout, /held/);
+        const rest = ": every queue is paused, until queue:resume without --queue\n";
+        assert.deepEqual(outcomes.slice(7, 13), [
+          [1, "", `queue: default is not paused by its name${rest}`],
+          [0, `resumed mail${rest}`, ""],
+          [0, "paused mail\n", ""],
+          [0, "resumed every queue\n", ""],
+          [0, "nothing was paused\n", ""],
+          [1, "", "queue: mail is not paused by its name\n"],
+        ]);
+        assert.deepEqual(JSON.parse(said[13]!.stdout), {
+          changed: false,
+          paused: { all: false, queues: [] },
+        });
+        assert.doesNotMatch(said[14]!.stdout, /paused/);
+        assert.match(said[15]!.stdout, /echo held/);
+      }));
+
+    it("cancels jobs that wait, and one that runs in another process", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch obedient", { cwd });
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("START");
+        await expect(0, "queue:dispatch echo --delay=1h", { cwd });
+        await expect(0, "queue:dispatch echo --delay=1h", { cwd });
+        const [some, asJson, odd] = await session([
+          "queue:cancel 1 2 99 2",
+          "queue:cancel 3 2 --json",
+          "queue:cancel a\u0007b",
+        ], { cwd });
+        assert.deepEqual(some, {
+          status: 1,
+          stdout: "cancelling 1\nremoved 2\n",
+          stderr: "queue: no job 99 waits or runs\n",
+        });
+        assert.equal(asJson!.status, 1);
+        assert.deepEqual(JSON.parse(asJson!.stdout), { removed: ["3"], cancelling: [], unknown: ["2"] });
+        assert.equal(odd!.status, 1);
+        await worker.saw("FAIL: cancelled");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+        const failed = await expect(0, "queue:failed", { cwd });
+        assert.match(failed.stdout, /\n 1 +obedient .* cancelled\n$/);
+      }));
+
+    it("tells a worker process to end, which finishes its job and exits with 0", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch patient", { cwd });
+        const [busy, idle] = [
+          start(["queue:work"], { cwd }),
+          start(["queue:work", "--queue=none"], { cwd }),
+        ];
+        await busy.saw("START");
+        await idle.saw("working none");
+        // It has looked for jobs by then: what it was not told before is new to it.
+        await expect(0, "queue:status", { cwd });
+        await until(async () => {
+          const told = await expect(0, "queue:restart", { cwd });
+          assert.equal(told.stdout, "told the workers to end after their running jobs\n");
+          return idle.child.exitCode !== null;
+        }, "the idle worker to end");
+        assert.equal((await idle.ended).status, 0);
+        assert.match((await idle.ended).stderr, /^queue: told to restart: ending after the running jobs\n$/);
+        await until(() => busy.stderr.includes("told to restart"), "the busy worker to hear");
+        assert.equal(busy.child.exitCode, null, "its job runs yet");
+        writeFileSync(join(cwd, "go"), "");
+        const ended = await busy.ended;
+        assert.equal(ended.status, 0);
+        assert.match(ended.stdout, /patient went\n.*DONE\n$/);
+        assert.deepEqual(JSON.parse((await expect(0, "queue:restart --json", { cwd })).stdout), {
+          restart: true,
         });
       }));
 
@@ -430,7 +561,7 @@ for (const { name, command } of runtimes()) {
           const worker = start(["queue:work"], { cwd });
           await worker.saw("START");
           worker.signal(signal);
-          await worker.saw("stopping after the running jobs");
+          await worker.saw("stopping: waiting up to 30 s for 1 running job; a second signal stops at once\n");
           writeFileSync(join(cwd, "go"), "");
           const { status, stdout, stderr } = await worker.ended;
           assert.equal(status, 0, `${signal}: ${stdout} ${stderr}`);
@@ -446,15 +577,97 @@ for (const { name, command } of runtimes()) {
         const worker = start(["queue:work", "--concurrency=2"], { cwd });
         await until(() => worker.stdout.match(/START/g)?.length === 2, "both jobs");
         worker.signal("SIGTERM");
-        await worker.saw("stopping after the running jobs");
+        await worker.saw("stopping: waiting up to 30 s for 2 running jobs; ");
         worker.signal("SIGINT");
-        const { status, stderr } = await worker.ended;
+        const { status, stdout, stderr } = await worker.ended;
         assert.equal(status, 0, stderr);
+        assert.match(stdout, /^stopping at once\n.* HANDED BACK\n.* HANDED BACK\n$/m);
         const attempts: number[] = [];
         const record = (job: { attempt: number }): void => void attempts.push(job.attempt);
         await withQueue(cwd, { obedient: record, stubborn: record }, (queue) =>
           queue.work({ stopWhenEmpty: true }));
         assert.deepEqual(attempts, [1, 1], "the attempts were not spent");
+      }));
+
+    it("aborts and hands back after the grace what still runs, and exits with 0", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `const aborted = (job) => new Promise((done) => job.signal.addEventListener("abort", () => done()));
+          export default {
+            obedient: (job) => aborted(job).then(() => { throw job.signal.reason; }),
+            stubborn: () => new Promise(() => {}),
+            polite: aborted,
+          };`,
+        );
+        await seed(cwd, ["obedient", "stubborn", "polite"]);
+        const graces = [
+          { args: ["--grace=100ms"], env: { QUEUE_GRACE: "60" }, said: "100 ms", grace: "0.1 s" },
+          { args: [], env: { QUEUE_GRACE: "1" }, said: "1 s", grace: "1 s" },
+        ];
+        for (const [round, { args, env, said, grace }] of graces.entries()) {
+          const running = 3 - round;
+          const worker = start(["queue:work", "--concurrency=3", ...args], { cwd, env });
+          await until(() => worker.stdout.match(/START/g)?.length === running, "the jobs");
+          worker.signal("SIGTERM");
+          await worker.saw(`stopping: waiting up to ${said} for ${running} running jobs; `);
+          const { status, stdout, stderr } = await worker.ended;
+          assert.equal(status, 0, stderr);
+          assert.match(stdout, /^.* obedient +1 .* HANDED BACK$/m);
+          assert.match(stdout, /^.* stubborn +2 .* HANDED BACK$/m);
+          if (round === 0) assert.match(stdout, /^.* polite +3 .* DONE$/m);
+          const line =
+            `queue: the worker stops, and its grace of ${grace} is over: ${running} jobs are aborted\n`;
+          assert.equal(stderr, line);
+        }
+        const attempts: number[] = [];
+        const record = (job: { attempt: number }): void => void attempts.push(job.attempt);
+        await withQueue(
+          cwd,
+          { obedient: record, stubborn: record },
+          (queue) => queue.work({ stopWhenEmpty: true }),
+        );
+        assert.deepEqual(attempts, [1, 1], "the attempts were not spent");
+      }));
+
+    it("says when it stops that nothing runs, and refuses a grace that is none", () =>
+      inProject(async (cwd) => {
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("working every queue");
+        worker.signal("SIGTERM");
+        const { status, stdout } = await worker.ended;
+        assert.equal(status, 0);
+        assert.match(stdout, /^stopping: no job is running\n$/m);
+        const refused = await expect(2, "queue:work --grace=long", { cwd });
+        assert.match(refused.stderr, /--grace.*'long'.*500ms/);
+        const setting = await expect(2, "queue:work", { cwd, env: { QUEUE_GRACE: "long" } });
+        assert.match(setting.stderr, /^queue: QUEUE_GRACE="long": expected a whole number/);
+      }));
+
+    it("shows what handlers decide themselves", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import { Discard, Snooze } from ${JSON.stringify(new URL("../mod.ts", import.meta.url).href)};
+          export default {
+            nap: () => { throw new Snooze({ minutes: 5 }, "the bank is closed"); },
+            gone: {
+              handle: () => { throw new Discard("no such user"); },
+              failed: (job, error) => console.log("hook " + job.id + " " + error.message),
+            },
+          };`,
+        );
+        await seed(cwd, ["nap", "gone"]);
+        const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
+        assert.match(stdout, / nap +1 +1\/3 +\d+ ms +SNOOZE for 5 m: the bank is closed$/m);
+        assert.match(stdout, / gone +2 +1\/3 +\d+ ms +FAIL: no such user\nhook 2 no such user\n/);
+        assert.equal(stderr, "");
+        await seed(cwd, ["nap"]);
+        const json = await expect(0, "queue:work --json --once", { cwd });
+        const [, { event, error, retryIn }] = json.stdout.trimEnd().split("\n").map((line) =>
+          JSON.parse(line)
+        );
+        assert.deepEqual([event, error, retryIn], ["snoozed", "the bank is closed", 300_000]);
       }));
 
     it("ends without a stack trace when nobody reads its output", () =>

@@ -84,7 +84,10 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 
 /** What the command line says of itself: the long options of each command, by its name. */
 async function help(): Promise<Map<string, string[]>> {
-  const names = ["work", "retry", "forget", "failed", "status", "dispatch"].map((name) => `queue:${name}`);
+  const names = [
+    ...["work", "retry", "forget", "failed", "status", "dispatch"],
+    ...["pause", "resume", "restart", "cancel"],
+  ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
       for (const name of ["", ...${JSON.stringify(names)}]) {
@@ -230,6 +233,7 @@ describe("the settings in README", () => {
         connection: settings.connection,
         tries: String(settings.tries),
         retryAfter: `${settings.retryAfter / 1000} seconds`,
+        grace: `${settings.grace / 1000} seconds`,
         workers: `${settings.workers}, or ${readSettings({}, { APP_ENV: "production" }).workers}`,
         maxPayload: `${settings.maxPayload} bytes`,
         synchronous: settings.synchronous,
@@ -242,6 +246,7 @@ describe("the settings in README", () => {
           "connection",
           "tries",
           "retryAfter",
+          "grace",
           "workers",
           "maxPayload",
           "synchronous",

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Reservation, Reserved, ReserveRequest } from "../../core/driver.ts";
+import { readTold, unpaused } from "./controls.ts";
 import { type Connection, faultOf, type Row, type Value } from "./connection.ts";
 import { readable, rowId } from "./row_id.ts";
 import { gapless, MANY, toList } from "./settle.ts";
@@ -27,7 +28,7 @@ const FIXED = "ifnull(?, 0)";
 const READY =
   `FROM jobs WHERE queue = ${FIXED} AND reserved_at IS NULL AND available_at <= ${FIXED} AND priority`;
 const ORDER = `ORDER BY available_at, jobs.id LIMIT ${FIXED}`;
-const COLUMNS = "name, payload, attempts, priority";
+const COLUMNS = "name, payload, attempts, priority, cancelled";
 
 /** The due jobs of one priority, and of the highest that has any, in two forms: ids as numbers, and as text. */
 const OF_PRIORITY = forms(`${READY} = ${FIXED} ${ORDER}`);
@@ -49,7 +50,7 @@ const HEAD = `SELECT priority, ${readable("available_at")} AS available_at FROM 
 
 const EXPIRED = "SELECT 1 FROM jobs WHERE reserved_at <= ? LIMIT 1";
 
-const RECLAIM = `UPDATE jobs SET reserved_at = NULL, token = NULL
+const RECLAIM = `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL
   WHERE id IN (SELECT id FROM jobs WHERE reserved_at <= ? ORDER BY reserved_at LIMIT ${RECLAIM_LIMIT})`;
 
 /** Reserves for one process. */
@@ -63,8 +64,9 @@ export class Reserving {
   /** The answer where there is nothing to take; else `undefined`. */
   peek(connection: Connection, request: ReserveRequest, now: number): Reserved | undefined {
     if (expired(connection, now - request.retryAfter)) return undefined;
+    const { restarts, paused } = readTold(connection);
     let nextDue: number | null = null;
-    for (const queue of new Set(request.queues.map((share) => share.queue))) {
+    for (const queue of new Set(unpaused(request.queues, paused).map((share) => share.queue))) {
       for (let below = HIGHEST;;) {
         const head = headOf(connection, queue, below);
         if (head === undefined) break;
@@ -73,11 +75,13 @@ export class Reserving {
         below = head.priority;
       }
     }
-    return { jobs: [], nextIn: nextDue === null ? null : nextDue - now };
+    return { jobs: [], nextIn: nextDue === null ? null : nextDue - now, restarts };
   }
 
   /** Takes due jobs, inside the caller's transaction. */
-  take(connection: Connection, request: ReserveRequest, now: number): Reserved {
+  take(connection: Connection, asked: ReserveRequest, now: number): Reserved {
+    const { restarts, paused } = readTold(connection);
+    const request = { ...asked, queues: unpaused(asked.queues, paused) };
     const jobs: Reservation[] = [];
     const expiry = now - request.retryAfter;
     const overdue = Math.abs(now - this.#reclaimedAt) >= RECLAIM_EVERY;
@@ -88,7 +92,7 @@ export class Reserving {
       this.#reclaim(connection, now, expiry);
       nextDue = this.#fill(connection, request, left, now, jobs);
     }
-    return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now) };
+    return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now), restarts };
   }
 
   /** Frees expired reservations, in one bounded step; the rest follow with the next reserve. */
@@ -178,7 +182,7 @@ export class Reserving {
       if (jobs.length >= limit && row.attempts !== 0) continue;
       const id = String(row.id);
       ids.push(id);
-      jobs.push({
+      const held = {
         id,
         name: row.name as string,
         payload: row.payload as string,
@@ -186,7 +190,8 @@ export class Reserving {
         queue,
         priority,
         token,
-      });
+      };
+      jobs.push(row.cancelled === null ? held : { ...held, cancelled: true });
     }
     hold(connection, ids, now / 1000, number);
     // Once more where all due ones were taken, for the first delayed one of this priority.
