@@ -155,21 +155,25 @@ function crashPoints(
   apart: boolean,
   skip: string | false = false,
 ): void {
-  test(`${name}: wherever a process is killed, no job is lost or there twice`, { skip }, async () => {
-    // Not killed, so that a server knows the scripts, and a point is the same one for all.
-    assert.equal(await look(0, make, apart), null);
-    const seen = new Set<string | null>();
-    let next = 1;
-    const some = async (): Promise<void> => {
-      while (!seen.has(null)) seen.add(await look(next++, make, apart));
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, some));
-    // Each call was cut short on both sides of the moment at which it is done; what a renewal changes does not show.
-    const expected = HISTORY.filter(([call]) => call !== "extend")
-      .flatMap(([call]) => [`${call}: not done`, `${call}: done`]);
-    if (apart) expected.push(...Object.keys(BETWEEN).map((call) => `${call}: in both`));
-    assert.deepEqual(expected.filter((one) => !seen.has(one)), []);
-  });
+  test(
+    `${name}: wherever a process is killed, no job is lost or there twice`,
+    { skip, timeout: 120_000 },
+    async () => {
+      // Not killed, so that a server knows the scripts, and a point is the same one for all.
+      assert.equal(await look(0, make, apart), null);
+      const seen = new Set<string | null>();
+      let next = 1;
+      const some = async (): Promise<void> => {
+        while (!seen.has(null)) seen.add(await look(next++, make, apart));
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, some));
+      // Each call was cut short on both sides of the moment at which it is done; what a renewal changes does not show.
+      const expected = HISTORY.filter(([call]) => call !== "extend")
+        .flatMap(([call]) => [`${call}: not done`, `${call}: done`]);
+      if (apart) expected.push(...Object.keys(BETWEEN).map((call) => `${call}: in both`));
+      assert.deepEqual(expected.filter((one) => !seen.has(one)), []);
+    },
+  );
 }
 
 crashPoints("SQLite", () => {

@@ -28,6 +28,8 @@ interface ModelJob extends NewJob {
   readonly id: string;
   state: "waiting" | "reserved" | "failed";
   attempts: number;
+  /** How often it was retried. */
+  retries: number;
   dueAt: number;
   /** Its place in a line without times; `null` while it is delayed. */
   place: number | null;
@@ -60,7 +62,14 @@ export class Model {
     jobs.forEach((job, index) => {
       const id = ids[index];
       assert.equal(this.#jobs.has(id), false, "a new id");
-      const rest = { state: "waiting", attempts: 0, reservedAt: 0, holder: null, failure: 0 } as const;
+      const rest = {
+        state: "waiting",
+        attempts: 0,
+        retries: 0,
+        reservedAt: 0,
+        holder: null,
+        failure: 0,
+      } as const;
       const added: ModelJob = { ...job, ...rest, id, dueAt: 0, place: null };
       this.#jobs.set(id, added);
       this.#wait(added, job.delay);
@@ -145,7 +154,7 @@ export class Model {
   /** Failed jobs go back, or away: the names of those, in their order. */
   retry(selection: FailedSelection): string[] {
     return this.#selected(selection).map((job) => {
-      Object.assign(job, { state: "waiting", attempts: 0 });
+      Object.assign(job, { state: "waiting", attempts: 0, retries: job.retries + 1 });
       this.#wait(job, 0);
       return job.name;
     });
@@ -223,7 +232,7 @@ export class Model {
   /** In a line without times: first those whose lease ended, then those that are due. */
   #getInLine(jobs: ModelJob[]): void {
     const late = (job: ModelJob): boolean => this.#isReady(job) && job.place === null;
-    const text = ({ attempts, id }: ModelJob): string => `${attempts} ${id}`;
+    const text = ({ retries, attempts, id }: ModelJob): string => `${"0".repeat(retries)}${attempts} ${id}`;
     const inLine = (some: ModelJob[], since: (job: ModelJob) => number): void => {
       some.sort((a, b) => since(a) - since(b) || (text(a) < text(b) ? -1 : 1));
       for (const job of some) Object.assign(job, { state: "waiting", holder: null, place: ++this.#last });
