@@ -38,7 +38,7 @@ import { RedisBell } from "./redis/bell.ts";
 import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
 import { RedisControls, type Told } from "./redis/controls.ts";
-import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
+import { DatabaseFailures, type Failures, RedisFailures, type Store } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
@@ -51,6 +51,7 @@ import {
   RELEASE,
   RESERVE,
   RESERVE_LIMIT,
+  SEEN,
 } from "./redis/scripts.ts";
 import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
 import { SqliteDriver } from "./sqlite.ts";
@@ -93,6 +94,9 @@ const SWEEP_EVERY = 100;
 const MOST_CHANGES = 10;
 /** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
 const MOST_LOOKS = 4;
+
+/** By how many attempts a job may be further whose settlement was lost, for all that is looked at. */
+const LATER = [0, 1, 2, 3];
 
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
@@ -153,16 +157,16 @@ export class RedisDriver implements Driver {
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
     this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
+    const store: Store = {
+      isHeld: (held) => this.#isHeld(held),
+      isGone: (held) => this.#isGone(held),
+      complete: (held) => this.#completions.add(held),
+      pushOnce: (jobs, ids, generations) => this.#pushOnce(jobs, null, ids, generations),
+      forgetMarks: (ids) => this.#controls.forget(ids),
+    };
     this.#failures = options.failed === "redis"
-      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, (ids) => this.#controls.forget(ids))
-      : new DatabaseFailures(this.#app.failures, {
-        isHeld: (held) => this.#isHeld(held),
-        complete: (held) => this.#completions.add(held),
-        pushOnce: async (jobs, ids, generations) => {
-          await this.#controls.forget(ids);
-          return this.#pushOnce(jobs, null, ids, generations);
-        },
-      });
+      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, store)
+      : new DatabaseFailures(this.#app.failures, store);
   }
 
   /** The connection of the app's database. */
@@ -235,7 +239,7 @@ export class RedisDriver implements Driver {
     return this.#settle(
       held,
       true,
-      (repeated) => this.#completions.add(held).then((done) => done || repeated),
+      async (repeated) => await this.#completions.add(held) || (repeated && await this.#isGone(held)),
     );
   }
 
@@ -693,6 +697,16 @@ export class RedisDriver implements Driver {
       lot.forEach((one, index) => done.set(one, answers[index] === 1));
     }
     return jobs.map((one) => done.get(one)!);
+  }
+
+  /**
+   * Whether a job that was not found held has left this store. Where the first call of a settlement was lost on its way
+   * there, the job may have been reserved anew meanwhile, some times even.
+   */
+  async #isGone(held: Reservation): Promise<boolean> {
+    const { keys } = this.#lanes.of(held.queue, held.priority);
+    const members = LATER.map((attempts) => memberOf({ ...held, attempt: held.attempt + attempts }));
+    return await this.#link.run(SEEN, keys, members) === 0;
   }
 
   async #isHeld(held: Reservation): Promise<boolean> {

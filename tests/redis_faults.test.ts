@@ -330,6 +330,48 @@ withServer("a dispatch whose reply was lost may be repeated with its id", async 
   }
 });
 
+withServer(
+  "a settlement that never arrived, and whose lease ended meanwhile, is known to be lost",
+  async (server) => {
+    const proxy = await SilentProxy.start(server.port);
+    const open = (url: string, failed: "database" | "redis", prefix: string): RedisDriver =>
+      new RedisDriver({ url, database: ":memory:", deadline: DEADLINE, failed, prefix });
+    const cut = { database: open(proxy.url, "database", ""), redis: open(proxy.url, "redis", "r:") };
+    const other = { database: open(server.url, "database", ""), redis: open(server.url, "redis", "r:") };
+    const why = { error: "x", stack: null, failedAt: Date.now() };
+    try {
+      await cut.database.push([job({ payload: "done" }), job({ payload: "failed" })], null);
+      await cut.redis.push([job({ payload: "failed" })], null);
+      const [done, failed] = await take(cut.database, { limit: 2, now: null });
+      const [alsoFailed] = await take(cut.redis, { now: null });
+      const act: (() => Promise<boolean>)[] = [
+        () => cut.database.complete(done),
+        () => cut.database.fail(failed, why),
+        () => cut.redis.fail(alsoFailed, why),
+      ];
+      for (const one of act) {
+        await Promise.all([cut.database.open(), cut.redis.open()]);
+        // The first part of failing in the database arrives; what removes the job from Redis does not.
+        proxy.silent = true;
+        await assert.rejects(one(), (error: QueueError) => error.code === "REDIS");
+        proxy.silent = false;
+      }
+      const taken = await take(other.database, { limit: 2, now: null, retryAfter: 1 });
+      const [alsoTaken] = await take(other.redis, { now: null, retryAfter: 1 });
+      assert.deepEqual([...taken, alsoTaken].map(({ attempt }) => attempt), [2, 2, 2]);
+      for (const one of act) assert.equal(await one(), false, "another holds it");
+      for (const driver of [cut.database, cut.redis]) {
+        assert.deepEqual(await driver.failed({ after: null, limit: 9 }), [], "and it has not failed");
+      }
+      for (const held of taken) assert.equal(await other.database.complete(held), true);
+      assert.equal(await other.redis.complete(alsoTaken), true);
+    } finally {
+      for (const driver of [...Object.values(cut), ...Object.values(other)]) await driver.close();
+      await proxy.stop();
+    }
+  },
+);
+
 withServer("a settlement whose reply was lost is made again, and holds", async (server) => {
   const proxy = await SilentProxy.start(server.port);
   const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });

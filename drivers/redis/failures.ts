@@ -33,10 +33,14 @@ export interface Failures {
   counts(): Promise<Map<string, number>>;
 }
 
-/** What failures in the database need of the driver. */
+/** What failures need of the driver. */
 export interface Store {
   /** Whether a job is held. */
   isHeld(held: Reservation): Promise<boolean>;
+  /** Whether one that is not held has left the store. */
+  isGone(held: Reservation): Promise<boolean>;
+  /** Forgets that jobs were cancelled, which run again. */
+  forgetMarks(ids: readonly string[]): Promise<void>;
   /** Forgets a held job. */
   complete(held: Reservation): Promise<boolean>;
   /** Stores jobs once, under ids that they have. */
@@ -65,7 +69,7 @@ export class DatabaseFailures implements Failures {
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
     if (!repeated && !await this.#store.isHeld(held)) return false;
     await this.#table.record(held, why, `${generationOf(held)}-${randomUUID()}`);
-    if (await this.#store.complete(held) || repeated) return true;
+    if (await this.#store.complete(held) || (repeated && await this.#store.isGone(held))) return true;
     await this.#table.undo(held);
     return false;
   }
@@ -91,6 +95,7 @@ export class DatabaseFailures implements Failures {
       const [, generation] = /^(\d)-/.exec(failure ?? "") ?? [];
       return generation === undefined ? 0 : nextGeneration(Number(generation));
     });
+    await this.#store.forgetMarks(ids);
     await this.#store.pushOnce(jobs, ids, generations);
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
@@ -119,19 +124,11 @@ export class RedisFailures implements Failures {
   readonly #last: string;
   readonly #counts: string;
   readonly #ids: string;
-  readonly #forgetMarks: (ids: readonly string[]) => Promise<void>;
+  readonly #store: Pick<Store, "isGone" | "forgetMarks">;
 
-  /**
-   * @param prefix Stands before every key.
-   * @param forgetMarks Forgets that jobs were cancelled, which run again.
-   */
-  constructor(
-    link: Link,
-    lanes: Lanes,
-    prefix: string,
-    forgetMarks: (ids: readonly string[]) => Promise<void>,
-  ) {
-    this.#forgetMarks = forgetMarks;
+  /** @param prefix Stands before every key. */
+  constructor(link: Link, lanes: Lanes, prefix: string, store: Pick<Store, "isGone" | "forgetMarks">) {
+    this.#store = store;
     this.#link = link;
     this.#lanes = lanes;
     this.#bell = `${prefix}queue:bell`;
@@ -161,7 +158,8 @@ export class RedisFailures implements Failures {
     });
     const [, , reserved] = this.#lanes.of(queue, priority).keys;
     const keys = [reserved, this.#records, this.#order, this.#last, this.#counts, this.#ids];
-    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue, jobId]) === 1 || repeated;
+    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue, jobId]) === 1 ||
+      (repeated && await this.#store.isGone(held));
   }
 
   /** Reads. */
@@ -172,7 +170,7 @@ export class RedisFailures implements Failures {
   /** Moves back. */
   async retry(selection: FailedSelection): Promise<Moved[]> {
     const jobs = await this.#read(selection);
-    await this.#forgetMarks(jobs.map(({ jobId }) => jobId));
+    await this.#store.forgetMarks(jobs.map(({ jobId }) => jobId));
     return this.#take(
       jobs,
       ({ jobId, name, payload, generation }) => toMember(0, jobId, name, payload, nextGeneration(generation)),

@@ -227,6 +227,21 @@ for lane = 1, #KEYS do
 end
 return answer`);
 
+/** How far from each end of a line a job is looked for. */
+const SEEN_LIMIT = 10_000;
+
+/**
+ * Looks whether a job is still about. KEYS: `jobs`, `delayed` and `reserved` of its lane. ARGV: the members that it may
+ * be now. Answers 1 or 0; of a longer line, its ends are looked at.
+ */
+export const SEEN: Script = script(`
+for _, member in ipairs(ARGV) do
+  if redis.call('ZSCORE', KEYS[3], member) or redis.call('ZSCORE', KEYS[2], member)
+    or redis.call('LPOS', KEYS[1], member, 'MAXLEN', ${SEEN_LIMIT})
+    or redis.call('LPOS', KEYS[1], member, 'RANK', -1, 'MAXLEN', ${SEEN_LIMIT}) then return 1 end
+end
+return 0`);
+
 /**
  * Renews reservations.
  *
