@@ -273,8 +273,6 @@ export class Worker {
     this.#listener?.rest();
     if (got > 0) return;
     if (!this.#options.shares.everything || !this.#newQueues) return this.#maybeEmpty();
-    // Looked for just before this reservation.
-    if (!this.#options.stopWhenEmpty && performance.now() - this.#discoveredAt < POLL / 2) return;
     this.#discover((added) => added || this.#again || this.#stopping ? this.#pump() : this.#maybeEmpty());
   }
 
