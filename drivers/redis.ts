@@ -213,7 +213,10 @@ export class RedisDriver implements Driver {
         } else if (taken.areNew) {
           this.#lanes.count = null;
           looks++;
-        } else return this.#toReserved(request, told, taken);
+        } else {
+          if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
+          return this.#toReserved(request, told, taken);
+        }
       }
     });
   }

@@ -356,6 +356,16 @@ inSession("a job's progress is stored at once, then each second, the latest word
   assert.equal(await progress(), null);
 });
 
+inSession("what a job says first after its end is not stored", async (session) => {
+  const { clock } = session;
+  const { noted, job, worker, end } = await reporting(session);
+  end();
+  await clock.until(() => worker.events.length === 2, "the job to be done");
+  job.progress(1);
+  await clock.advance(5000);
+  assert.deepEqual(noted.kept, []);
+});
+
 inSession("progress is stored again before the store forgets it", async (session) => {
   const { clock } = session;
   const { noted, job } = await reporting(session, { retryAfter: 30_000 });

@@ -276,6 +276,21 @@ function reporting(check: Check): void {
     }
   });
 
+  check("the next attempt begins without what the last one said", async ({ driver, another }) => {
+    const other = another();
+    await driver.push([job()], T);
+    const [first] = await take(driver);
+    await report(driver, first, 0.5);
+    await driver.release(first, { delay: 0, counted: true }, T);
+    const [second] = await take(other, { now: T + 1000 });
+    assert.equal(second.attempt, 2);
+    assert.equal(await driver.progress(second.id), null, "after a failure");
+    await report(other, second, 0.6);
+    const [third] = await take(driver, { now: T + 1000 + LIFE + 1 });
+    assert.equal(third.attempt, 3);
+    assert.equal(await other.progress(third.id), null, "after its worker died");
+  }, "two drivers");
+
   check("a stale worker's report is not kept", async ({ driver, another }) => {
     const other = another();
     await driver.push([job()], T);

@@ -176,6 +176,14 @@ export class RedisControls {
     return await this.#link.run(REPORT, keys, [at, memberOf(held), String(Math.ceil(life)), said]) === 1;
   }
 
+  /** Clears what earlier attempts at jobs said, whose workers died: else it would pass for that of these ones. */
+  async began(jobs: readonly Reservation[]): Promise<void> {
+    const again = jobs.filter(({ attempt }) => attempt > 1);
+    if (again.length === 0) return;
+    // The jobs are held by now, and what could not be cleared ends by itself: that is no failure of the reservation's.
+    await this.#link.call(["DEL", ...again.map(({ id }) => this.#progress + id)]).catch(() => {});
+  }
+
   /** Reads how far a job is. */
   async progress(id: string): Promise<Progress | null> {
     const kept = await this.#link.call(["GET", this.#progress + id]) as string | null;
