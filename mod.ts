@@ -75,6 +75,9 @@ export {
   type RedisSettings,
   type SettingOptions,
 } from "./core/config.ts";
+export { loadJobs } from "./core/isolate/jobs_module.ts";
+export type { ProcessesOptions } from "./core/isolate/options.ts";
+export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";
 export type { WorkEvent } from "./core/worker.ts";

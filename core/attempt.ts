@@ -24,6 +24,12 @@ export type Outcome =
     readonly stack: string | null;
     /** Milliseconds until the next attempt; 0 where there is none. */
     readonly retryIn: number;
+  }
+  | {
+    /** It runs again at once, and this attempt does not count: it was ended for no fault of its own. */
+    readonly verdict: "handBack";
+    /** Why. */
+    readonly problem: string;
   };
 
 /** What holds for job types that do not say otherwise. */

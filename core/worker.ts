@@ -22,7 +22,7 @@ import { after } from "./timer.ts";
 /** A change in a job's life, as a worker saw it. */
 export interface WorkEvent {
   /**
-   * `started`: its handler begins. `completed`: done and stored. `released`: failed, to run again. `failed`: out of
+   * `started`: its handler begins. `completed`: done and stored. `released`: to run again, as it failed or was handed back. `failed`: out of
    * tries, now in `failed_jobs`. `lost`: its lease was lost, so that its outcome was not stored.
    */
   readonly type: "started" | "completed" | "released" | "failed" | "lost";
@@ -42,11 +42,23 @@ export interface WorkEvent {
   readonly retryIn?: number;
 }
 
+/** How many more handlers may start, where those run in other processes. */
+export interface Slots {
+  /** How many now. */
+  readonly free: number;
+  /** Whether there will be none for a while: what was reserved and has not started is better off elsewhere. */
+  readonly stalled: boolean;
+  /** Called when either changes. */
+  onChange: (() => void) | null;
+}
+
 /** What a worker works with. */
 export interface WorkerParts {
   readonly driver: Driver;
   /** Makes the attempt at a job: who runs its handler is not the worker's affair. */
   readonly attempt: (held: Reservation) => Attempt;
+  /** Left out where only `concurrency` limits how many run. */
+  readonly slots?: Slots;
   readonly retryAfter: number;
   readonly log: Log;
 }
@@ -133,6 +145,7 @@ export class Worker {
   /** Works until a signal or a limit stops it and what it holds is settled. */
   async run(): Promise<void> {
     const { signal, forceSignal, maxTime } = this.#options;
+    const { slots } = this.#parts;
     const finished = new Promise<void>((resolve) => this.#done = resolve);
     const stop = () => this.stop();
     const force = () => this.#force();
@@ -140,6 +153,7 @@ export class Worker {
     const ignoreStrays = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
     try {
       this.#listener = this.#parts.driver.listen(() => this.#outside(() => this.#hear()));
+      if (slots !== undefined) slots.onChange = () => this.#outside(() => this.#slotsChanged());
       signal?.addEventListener("abort", stop);
       forceSignal?.addEventListener("abort", force);
       if (forceSignal?.aborted) force();
@@ -154,8 +168,14 @@ export class Worker {
       this.#cancelGiveUp?.();
       this.#leases.close();
       this.#listener?.close();
+      if (slots !== undefined) slots.onChange = null;
       ignoreStrays();
     }
+  }
+
+  #slotsChanged(): void {
+    if (this.#parts.slots?.stalled) this.#handBackWaiting();
+    this.#pump();
   }
 
   /** The bell rang: whether this worker looks for jobs now. */
@@ -184,7 +204,9 @@ export class Worker {
   }
 
   #free(): number {
-    return Math.min(this.#options.concurrency - this.#running.size, this.#options.maxJobs - this.#started);
+    const { concurrency, maxJobs } = this.#options;
+    const slots = this.#parts.slots?.free ?? Infinity;
+    return Math.min(concurrency - this.#running.size, maxJobs - this.#started, slots);
   }
 
   #startWaiting(): void {
@@ -380,6 +402,7 @@ export class Worker {
       ...(duration === undefined ? {} : { duration }),
       ...(outcome === undefined || outcome.verdict === "complete" ? {} : { error: outcome.problem }),
       ...(outcome?.verdict === "release" ? { retryIn: outcome.retryIn } : {}),
+      ...(outcome?.verdict === "handBack" ? { retryIn: 0 } : {}),
     };
     const complain = (error: unknown): void => {
       this.#parts.log.error(`queue: a listener of ${type} events threw: ${describe(error)}`);
@@ -446,7 +469,12 @@ export class Worker {
   }
 }
 
-const EVENTS = { complete: "completed", release: "released", fail: "failed" } as const;
+const EVENTS = {
+  complete: "completed",
+  release: "released",
+  fail: "failed",
+  handBack: "released",
+} as const;
 
 /**
  * Runs the next job that is due at `now`, if there is one. Settles at that same `now`, so that a test with a clock of
@@ -487,7 +515,9 @@ function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
   // A message of several lines must not pass for lines of ours.
   const problem = oneLine(outcome.problem);
   const name = oneLine(held.name);
-  if (outcome.verdict === "release") {
+  if (outcome.verdict === "handBack") {
+    log.warn(`queue: job ${name} is handed back: ${problem}`);
+  } else if (outcome.verdict === "release") {
     log.warn(`queue: job ${name} failed (attempt ${held.attempt}), retrying: ${problem}`);
   } else {
     log.error(`queue: job ${name} failed after ${held.attempt} attempts: ${problem}`);
@@ -500,6 +530,8 @@ function settle(driver: Driver, held: Reservation, outcome: Outcome, now: Moment
       return driver.complete(held);
     case "release":
       return driver.release(held, { delay: outcome.retryIn, counted: true }, now);
+    case "handBack":
+      return driver.release(held, { delay: null, counted: false }, now);
     case "fail":
       return driver.fail(held, { error: outcome.problem, stack: outcome.stack, failedAt: now ?? Date.now() });
   }
