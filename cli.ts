@@ -25,7 +25,7 @@ const MISUSE: readonly QueueErrorCode[] = ["CONFIG", "PAYLOAD", "UNKNOWN"];
  * Runs one `queue:*` command and returns its exit status: 0 when it did what was asked, 1 when the store failed or an
  * id is unknown, 2 when the command line or a setting cannot work. Problems are one line on standard error.
  *
- * `queue:work` returns after SIGTERM or SIGINT, once the running jobs are done. Nothing is left behind, so an app may
+ * `queue:work` returns after SIGTERM or SIGINT, once the running jobs are done, or their grace is over. Nothing is left behind, so an app may
  * go on; one that does not should end the process, since a job may have left something open.
  *
  * @example An app with the queue's commands

@@ -44,6 +44,7 @@ export type {
   DataOfJob,
   Dispatched,
   DispatchOptions,
+  FailedHook,
   Handler,
   Job,
   JobDefinition,
@@ -68,16 +69,18 @@ export type {
   Reserved,
   ReserveRequest,
 } from "./core/driver.ts";
+export { Discard, Snooze } from "./core/steering.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";
 export {
   DEFAULT_DATABASE,
+  DEFAULT_GRACE,
   type Environment,
   type RedisSettings,
   type SettingOptions,
 } from "./core/config.ts";
+export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
 export { loadJobs } from "./core/isolate/jobs_module.ts";
 export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";
-export type { WorkEvent } from "./core/worker.ts";

@@ -22,6 +22,7 @@ Settings come from the environment, then from .env in the current folder:
   QUEUE_JOBS         the jobs module (default: jobs.ts or jobs.js)
   QUEUE_TRIES        attempts in total (default: 3)
   QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
+  QUEUE_GRACE        seconds for running jobs after a signal, unless --grace says so (default: 30)
   QUEUE_WORKERS      jobs at a time, unless --concurrency says so (default: 1)
 
 Exit status: 0 done; 1 the store failed, or an id is unknown; 2 the command or a setting cannot work.`;
@@ -86,7 +87,7 @@ function refuseCommand(program: Command, word: string): void {
 function addWork(program: Command, act: Act, fromModule: boolean): void {
   const command = program.command("queue:work")
     .description(
-      "Run jobs until SIGTERM or SIGINT, which let the running jobs finish; a second signal stops at once.",
+      "Run jobs until SIGTERM or SIGINT, which give the running jobs a grace; a second signal stops at once.",
     )
     .summary("run jobs until a signal")
     .option(
@@ -108,6 +109,11 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
       wholeNumber(1),
     )
     .option("--max-time <duration>", `stop after this long: ${DURATION_SYNTAX}`, duration(1))
+    .option(
+      "--grace <duration>",
+      "how long running jobs may take after a signal (default: QUEUE_GRACE, or 30)",
+      duration(0),
+    )
     .option(
       "-p, --processes <n>",
       "run the handlers in so many processes (default: in this one)",

@@ -1,4 +1,12 @@
-import { type Environment, type Jobs, type Log, Queue, QueueError, type WorkEvent } from "../mod.ts";
+import {
+  DEFAULT_GRACE,
+  type Environment,
+  type Jobs,
+  type Log,
+  Queue,
+  QueueError,
+  type WorkEvent,
+} from "../mod.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
 import { flat, oneLine } from "./one_line.ts";
@@ -7,7 +15,7 @@ import type { Output } from "./output.ts";
 import { processesOf } from "./processes.ts";
 import { onStopSignals } from "./stop_signals.ts";
 import { widthOf } from "./width.ts";
-import { eventJson, eventLine } from "./work_lines.ts";
+import { eventJson, eventLine, stopLine } from "./work_lines.ts";
 
 /** The options of `queue:work`. */
 export interface WorkOptions {
@@ -20,6 +28,7 @@ export interface WorkOptions {
   readonly stopWhenEmpty?: boolean;
   readonly maxJobs?: number;
   readonly maxTime?: number;
+  readonly grace?: number;
   readonly processes?: number;
   readonly memory?: number;
   readonly childFlags?: string;
@@ -43,10 +52,14 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
     status = 1;
     stop.abort();
   };
+  const running = new Set<string>();
   const unlisten = onStopSignals(() => {
-    if (talks(options)) output.line("stopping after the running jobs; a second signal stops at once");
+    if (talks(options)) output.line(stopLine(running.size, graceOf(options, env)));
     stop.abort();
-  }, () => force.abort());
+  }, () => {
+    if (talks(options)) output.line("stopping at once");
+    force.abort();
+  });
   try {
     const log = logTo(output);
     return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
@@ -62,9 +75,10 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
         stopWhenEmpty: options.stopWhenEmpty || options.once,
         maxJobs: options.once ? 1 : processes === undefined ? options.maxJobs : undefined,
         maxTime: options.maxTime,
+        grace: options.grace,
         // They are told as events, unless nobody looks at those.
         logFailures: !talks(options),
-        onEvent: printer(options, context, jobs),
+        onEvent: counted(running, printer(options, context, jobs)),
       });
       return status;
     });
@@ -82,6 +96,23 @@ function talks(options: WorkOptions): boolean {
 function concurrencyOf(options: WorkOptions, env: Environment): number {
   if (options.once) return 1;
   return options.concurrency ?? Math.max(1, options.processes ?? 1, Number(env.QUEUE_WORKERS) || 1);
+}
+
+/** The seconds of `QUEUE_GRACE`, which the queue has checked, in milliseconds, unless the option says otherwise. */
+function graceOf(options: WorkOptions, env: Environment): number {
+  return options.grace ?? (env.QUEUE_GRACE ? Number(env.QUEUE_GRACE) * 1000 : DEFAULT_GRACE);
+}
+
+/** Keeps the ids of the jobs that run, and passes the event on. */
+function counted(
+  running: Set<string>,
+  print: ((event: WorkEvent) => void) | undefined,
+): (event: WorkEvent) => void {
+  return (event) => {
+    if (event.type === "started") running.add(event.job.id);
+    else running.delete(event.job.id);
+    print?.(event);
+  };
 }
 
 /**

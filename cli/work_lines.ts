@@ -47,11 +47,22 @@ function stateOf(event: WorkEvent): [string, keyof typeof COLOURS] {
       return ["DONE", "green"];
     case "released":
       return [`RETRY in ${formatDuration(event.retryIn ?? 0)}`, "yellow"];
+    case "snoozed":
+      return [`SNOOZE for ${formatDuration(event.retryIn ?? 0)}`, "yellow"];
     case "failed":
       return ["FAIL", "red"];
+    case "handedBack":
+      return ["HANDED BACK", "yellow"];
     case "lost":
       return ["LOST", "red"];
   }
+}
+
+/** What `queue:work` prints when it is told to stop. */
+export function stopLine(running: number, grace: number): string {
+  if (running === 0) return "stopping: no job is running";
+  const jobs = `${running} running ${running === 1 ? "job" : "jobs"}`;
+  return `stopping: waiting up to ${formatDuration(grace)} for ${jobs}; a second signal stops at once`;
 }
 
 function painted(text: string, colour: keyof typeof COLOURS): string {

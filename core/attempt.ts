@@ -10,26 +10,41 @@ import { QueueError } from "./errors.ts";
 import type { Database, Job } from "./job.ts";
 import { decodePayload } from "./payload.ts";
 import type { JobType } from "./registry.ts";
+import { steeringOf } from "./steering.ts";
 import { tracedTo } from "./strays.ts";
 import { after } from "./timer.ts";
 
-/** What becomes of the job. */
+/** A failed attempt. */
+export interface FailedOutcome {
+  /** `release`: it has tries left. `fail`: it goes to `failed_jobs`. */
+  readonly verdict: "release" | "fail";
+  /** The error, as it is stored and logged. */
+  readonly problem: string;
+  /** Its stack, where it has one. */
+  readonly stack: string | null;
+  /** Milliseconds until the next attempt; 0 where there is none. */
+  readonly retryIn: number;
+  /** Whether the handler threw a `Discard`; else left out. */
+  readonly discarded?: true;
+}
+
+/** What becomes of the job. Plain data: it may come from another process. */
 export type Outcome =
   | { readonly verdict: "complete" }
+  | FailedOutcome
   | {
-    readonly verdict: "release" | "fail";
-    /** The error, as it is stored and logged. */
-    readonly problem: string;
-    /** Its stack, where it has one. */
-    readonly stack: string | null;
-    /** Milliseconds until the next attempt; 0 where there is none. */
+    /** The handler threw a `Snooze`: again later, and the attempt is not spent. */
+    readonly verdict: "snooze";
+    /** What it gave as a reason; `null` without one. */
+    readonly reason: string | null;
+    /** Milliseconds until the next attempt. */
     readonly retryIn: number;
   }
   | {
-    /** It runs again at once, and this attempt does not count: it was ended for no fault of its own. */
+    /** It ended for no fault of its own, as its worker stops: the job keeps its place, and the attempt is not spent. */
     readonly verdict: "handBack";
-    /** Why. */
-    readonly problem: string;
+    /** What ended it, where that was not a stop. */
+    readonly problem?: string;
   };
 
 /** What holds for job types that do not say otherwise. */
@@ -43,6 +58,27 @@ export interface Defaults {
 /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
 const TIMEOUT_GRACE = 5000;
 
+/** A signal that is made when somebody asks for it: most handlers of short jobs never do. */
+class LazySignal {
+  #controller: AbortController | null = null;
+  /** Why it was aborted: the first reason counts. */
+  reason: QueueError | null = null;
+
+  get(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.reason !== null) this.#controller.abort(this.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: QueueError): void {
+    if (this.reason !== null) return;
+    this.reason = reason;
+    this.#controller?.abort(reason);
+  }
+}
+
 /** The job as its handler sees it. */
 class RunningJob implements Job {
   readonly id: string;
@@ -52,11 +88,11 @@ class RunningJob implements Job {
   readonly tries: number;
   readonly queue: string;
   readonly priority: number;
-  readonly #signal: () => AbortSignal;
+  readonly #signal: LazySignal;
   readonly #database: () => unknown;
   #data: { value: unknown } | null = null;
 
-  constructor(held: Reservation, tries: number, signal: () => AbortSignal, database: () => unknown) {
+  constructor(held: Reservation, tries: number, signal: LazySignal, database: () => unknown) {
     this.id = held.id;
     this.name = held.name;
     this.payload = held.payload;
@@ -74,7 +110,7 @@ class RunningJob implements Job {
   }
 
   get signal(): AbortSignal {
-    return this.#signal();
+    return this.#signal.get();
   }
 
   get db(): Database {
@@ -92,10 +128,12 @@ export interface Attempt {
   readonly runs: boolean;
   /** Where the handler outlived its timeout and the grace: settles once it has returned. Never rejects. */
   readonly overrun: Promise<void> | null;
-  /** Tells the handler to end early. Only the first reason counts. */
+  /** Tells the handler, or the hook, to end early. Only the first reason counts. */
   abort(reason: QueueError): void;
   /** Runs the handler and resolves with the outcome; the handler may still run where `overrun` is set. Never rejects. */
   run(): Promise<Outcome>;
+  /** Runs the job type's `failed` hook, once the outcome is stored. `null`: it has none. Rejects with what that throws. */
+  failed(outcome: FailedOutcome): Promise<void> | null;
 }
 
 /** An attempt whose handler runs in this process. */
@@ -104,9 +142,12 @@ export class LocalAttempt implements Attempt {
   readonly job: Job;
   readonly #type: JobType | undefined;
   readonly #backoff: readonly number[];
-  /** Made when somebody asks for it: most handlers of short jobs never do. */
-  #controller: AbortController | null = null;
-  #abortReason: QueueError | null = null;
+  readonly #database: () => unknown;
+  readonly #signal = new LazySignal();
+  /** Of the hook, whose time begins when the handler's is over. */
+  #hookSignal: LazySignal | null = null;
+  /** What the handler threw. */
+  #thrown: ErrorOptions = {};
   overrun: Promise<void> | null = null;
 
   /**
@@ -117,8 +158,9 @@ export class LocalAttempt implements Attempt {
    */
   constructor(held: Reservation, type: JobType | undefined, defaults: Defaults, database: () => unknown) {
     this.held = held;
-    this.job = new RunningJob(held, type?.tries ?? defaults.tries, () => this.#signal(), database);
+    this.job = new RunningJob(held, type?.tries ?? defaults.tries, this.#signal, database);
     this.#type = type;
+    this.#database = database;
     this.#backoff = type?.backoff ?? defaults.backoff;
   }
 
@@ -126,19 +168,12 @@ export class LocalAttempt implements Attempt {
     return Boolean(this.#type?.handle) && this.job.attempt <= this.job.tries;
   }
 
-  #signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController();
-      if (this.#abortReason !== null) this.#controller.abort(this.#abortReason);
-    }
-    return this.#controller.signal;
-  }
-
   abort(reason: QueueError): void {
-    if (this.#abortReason !== null) return;
-    this.#abortReason = reason;
     // What listens to the signal is the job's, and so are its errors.
-    tracedTo(this.job, () => this.#controller?.abort(reason));
+    tracedTo(this.job, () => {
+      this.#signal.abort(reason);
+      this.#hookSignal?.abort(reason);
+    });
   }
 
   async run(): Promise<Outcome> {
@@ -156,8 +191,35 @@ export class LocalAttempt implements Attempt {
       else await this.#within(timeout, result);
       return { verdict: "complete" };
     } catch (error) {
-      return this.#failed(describe(error), stackOf(error));
+      return this.#judge(error);
     }
+  }
+
+  failed({ problem, stack }: FailedOutcome): Promise<void> | null {
+    const hook = this.#type?.failed;
+    if (!hook) return null;
+    this.#hookSignal = new LazySignal();
+    const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database);
+    const error = new Error(problem, this.#thrown);
+    error.stack = stack ?? `Error: ${problem}`;
+    return tracedTo(job, async () => {
+      await hook(job, error);
+    });
+  }
+
+  /** What the handler threw decides, save where the worker stops: then it may have thrown because of that. */
+  #judge(thrown: unknown): Outcome {
+    const steering = steeringOf(thrown);
+    if (steering?.kind === "snooze") {
+      return { verdict: "snooze", reason: steering.reason || null, retryIn: steering.delay };
+    }
+    if (!(thrown instanceof Timeout)) this.#thrown = { cause: thrown };
+    if (steering !== null) {
+      const { reason } = steering;
+      return { verdict: "fail", problem: reason, stack: stackOf(thrown), retryIn: 0, discarded: true };
+    }
+    if (this.#signal.reason?.code === "STOPPED") return { verdict: "handBack" };
+    return this.#failed(describe(thrown), stackOf(thrown));
   }
 
   async #within(timeout: number, result: unknown): Promise<void> {
@@ -178,15 +240,16 @@ export class LocalAttempt implements Attempt {
     try {
       await Promise.race([handler, graceOver]);
     } catch (error) {
-      // What the handler throws because of the abort is not the cause of the failure.
-      if (!timedOut) throw error;
+      // What the handler throws because of the abort is not the cause of the failure; nor may a job that hangs snooze
+      // for ever. That no further try can help is worth knowing all the same.
+      if (!timedOut || steeringOf(error)?.kind === "discard") throw error;
     } finally {
       cancel();
     }
     if (timedOut) throw new Timeout(`timed out after ${seconds(timeout)}`);
   }
 
-  #failed(problem: string, stack: string | null): Outcome {
+  #failed(problem: string, stack: string | null): FailedOutcome {
     const { attempt, tries } = this.job;
     const last = attempt >= tries;
     return {

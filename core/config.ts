@@ -30,6 +30,11 @@ export interface SettingOptions {
    * it at a third of that while the handler runs; after a crash the job runs again once it has passed.
    */
   retryAfter?: Duration;
+  /**
+   * How long running jobs may take after a stop, before they are aborted and handed back: `QUEUE_GRACE` in seconds, by
+   * default 30.
+   */
+  grace?: Duration;
   /** How many jobs `start()` runs at a time: `QUEUE_WORKERS`, by default 1, or 0 when `APP_ENV=production`. */
   workers?: number;
   /** How long to wait before the second, third and later attempts. Default: 10, 60, 300 s. */
@@ -81,6 +86,7 @@ export interface Settings {
   readonly failed: "database" | "redis";
   readonly tries: number;
   readonly retryAfter: number;
+  readonly grace: number;
   readonly workers: number;
   readonly backoff: readonly number[];
   readonly timeout: number | null;
@@ -90,6 +96,9 @@ export interface Settings {
 
 /** How many jobs one worker runs at a time, at most. */
 export const MOST_WORKERS = 10_000;
+
+/** How long running jobs may take after a stop unless `QUEUE_GRACE` says otherwise, in milliseconds. */
+export const DEFAULT_GRACE = 30_000;
 
 /** Where jobs are stored unless `DB_DATABASE` says otherwise. */
 export const DEFAULT_DATABASE = "storage/database.sqlite";
@@ -113,6 +122,9 @@ export function readSettings(options: SettingOptions, env: Environment): Setting
     retryAfter: options.retryAfter === undefined
       ? wholeNumber("QUEUE_RETRY_AFTER", env.QUEUE_RETRY_AFTER, 90, 1) * 1000
       : atLeastOne(toMilliseconds(options.retryAfter, "retryAfter"), "retryAfter"),
+    grace: options.grace === undefined
+      ? wholeNumber("QUEUE_GRACE", env.QUEUE_GRACE, DEFAULT_GRACE / 1000, 0) * 1000
+      : toMilliseconds(options.grace, "grace"),
     workers: wholeNumber(
       "QUEUE_WORKERS",
       options.workers ?? env.QUEUE_WORKERS,
@@ -162,6 +174,7 @@ const VARIABLES = [
   "DB_DATABASE",
   "QUEUE_CONNECTION",
   "QUEUE_FAILED",
+  "QUEUE_GRACE",
   "QUEUE_JOBS",
   "QUEUE_MAX_PAYLOAD",
   "QUEUE_RETRY_AFTER",

@@ -96,7 +96,7 @@ export interface Reserved {
 export interface Release {
   /** Not to be reserved before so many milliseconds have passed; `null` leaves it as it was, so that the job keeps its place. */
   readonly delay: number | null;
-  /** Whether the attempt stays counted; `false` where the handler never ran. */
+  /** Whether the attempt stays counted; `false` where the handler never ran, or the worker stopped, or it snoozed. */
   readonly counted: boolean;
 }
 
@@ -220,6 +220,6 @@ export interface Driver {
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]>;
   /** Deletes failed jobs and returns those that were there. */
   forget(selection: FailedSelection): Promise<Moved[]>;
-  /** Finishes what is under way and lets go of what the driver opened itself. */
+  /** Finishes what is under way, for 2 s at most, and lets go of what the driver opened itself. */
   close(): Promise<void>;
 }

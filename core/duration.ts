@@ -32,7 +32,7 @@ const UNITS: ReadonlyArray<[keyof DurationRecord, number]> = [
 ];
 
 /** Ten thousand years: what is longer is a mistake, and would leave the range of exact numbers. */
-const LONGEST = 10_000 * 365.25 * 86_400_000;
+export const LONGEST_DURATION = 10_000 * 365.25 * 86_400_000;
 
 /**
  * The duration in milliseconds, rounded to a whole one.
@@ -43,7 +43,7 @@ const LONGEST = 10_000 * 365.25 * 86_400_000;
  */
 export function toMilliseconds(duration: Duration, setting: string): number {
   const total = typeof duration === "number" ? duration : addUp(duration, setting);
-  if (!Number.isFinite(total) || total < 0 || total > LONGEST) throw refuse(duration, setting);
+  if (!Number.isFinite(total) || total < 0 || total > LONGEST_DURATION) throw refuse(duration, setting);
   return Math.round(total);
 }
 

@@ -47,8 +47,8 @@ export interface Job<Data = unknown, Db = Database> {
   /** Its priority; higher runs first. */
   readonly priority: number;
   /**
-   * Aborted when the attempt should end early: its `timeout` passed, its lease was lost, or the worker must stop at
-   * once. The reason is a `QueueError` whose code says which.
+   * Aborted when the attempt should end early: its `timeout` passed, its lease was lost, or the worker stops and its
+   * grace is over. The reason is a `QueueError` whose code says which.
    */
   readonly signal: AbortSignal;
   /** The app's database: the connection that the queue was given, or one that it opened for handlers. */
@@ -56,17 +56,28 @@ export interface Job<Data = unknown, Db = Database> {
 }
 
 /**
- * Runs one attempt: returning (or resolving) means done, throwing (or rejecting) means that the attempt failed.
+ * Runs one attempt: returning (or resolving) means done, throwing (or rejecting) means that the attempt failed, unless
+ * what it throws is a `Discard` or a `Snooze`.
  * Delivery is at least once, so a handler must bear being run again.
  */
 // deno-lint-ignore no-explicit-any -- `any` lets a map hold handlers of different payloads
 export type Handler<Data = any, Db = any> = (job: Job<Data, Db>) => unknown;
+
+/**
+ * Runs once after a job came to stand in `failed_jobs`, in the process that stored that: `job` as its last attempt had
+ * it, with a `signal` of its own, and an error whose message is the stored one. Its `cause` is what the handler threw,
+ * where that is known. What it throws is logged, and changes nothing.
+ */
+// deno-lint-ignore no-explicit-any -- as above
+export type FailedHook<Data = any, Db = any> = (job: Job<Data, Db>, error: Error) => unknown;
 
 /** A job type with settings of its own; those left out are the queue's. */
 // deno-lint-ignore no-explicit-any -- as above
 export interface JobOptions<Data = any, Db = any> {
   /** Runs it. Left out where jobs are only dispatched and another program has the handler. */
   handle?: Handler<Data, Db>;
+  /** Runs after the job came to stand in `failed_jobs`. Default: nothing. */
+  failed?: FailedHook<Data, Db>;
   /** Attempts in total, at least 1. Default: the queue's `tries` (3). */
   tries?: number;
   /** How long to wait before the second, third and later attempts; the last entry repeats. Default: 10, 60, 300 s. */

@@ -21,6 +21,7 @@ import { describe } from "./describe.ts";
 import type { Driver, FailedJob, FailedSelection, KeyedJob, Moved, NewJob, QueueCounts } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
+import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
 import type { HandlersDatabase } from "./isolate/messages.ts";
 import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
 import type { Pool } from "./isolate/pool.ts";
@@ -30,7 +31,7 @@ import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
-import { runOnce, Worker, type WorkerOptions, type WorkerParts, type WorkEvent } from "./worker.ts";
+import { runOnce, Worker, type WorkerOptions, type WorkerParts } from "./worker.ts";
 
 /** An open SQLite connection of the app's, by its shape. */
 export interface DatabaseConnection {
@@ -62,10 +63,16 @@ export interface QueueOptions<J extends Jobs = Jobs> extends SettingOptions {
 
 /** How {@linkcode Queue.work} works. */
 export interface WorkOptions {
-  /** Stops the worker: it reserves no more, and finishes what runs. */
+  /** Stops the worker: it reserves no more, and what runs has the `grace`. */
   signal?: AbortSignal;
   /** Stops it at once: the signals of running jobs are aborted, and the jobs handed back without spending an attempt. */
   forceSignal?: AbortSignal;
+  /**
+   * How long running jobs may take after a stop. Then their signals are aborted; a second later, those that still run
+   * are handed back without spending an attempt, and the worker ends: 3 s after the grace at the latest, whatever the
+   * store does. Default: `QUEUE_GRACE`, or 30 s.
+   */
+  grace?: Duration;
   /** How many jobs run at a time, 1 to 10,000. Default: 1, or one in each of the `processes`. */
   concurrency?: number;
   /**
@@ -94,7 +101,10 @@ export interface WorkOptions {
 
 /** Workers that {@linkcode Queue.start} started. */
 export interface Workers {
-  /** Stops reserving, and resolves once the running jobs have finished. */
+  /**
+   * Stops reserving, and resolves once the running jobs have finished, or were handed back after the grace: 3 s later
+   * than that at the latest.
+   */
   stop(): Promise<void>;
 }
 
@@ -149,6 +159,7 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #settings: Settings;
   readonly #types: ReadonlyMap<string, JobType>;
   readonly #log: Log;
+  readonly #events: Listeners;
   readonly #options: QueueOptions<J>;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
@@ -171,6 +182,7 @@ export class Queue<const J extends Jobs = Jobs> {
     this.#settings = readSettings(options, options.env ?? processEnvironment());
     this.#types = readJobs(options.jobs, this.#settings);
     this.#log = safeLog(options.log);
+    this.#events = new Listeners(this.#log);
     if (options.driver !== undefined) this.#driver = checkDriver(options);
   }
 
@@ -198,8 +210,11 @@ export class Queue<const J extends Jobs = Jobs> {
   ): Promise<Dispatched> {
     const job = this.#newJob(name, rest[0], rest[1]);
     const driver = this.#driver ?? await this.#load();
-    if (rest[1]?.id === undefined) return { id: (await driver.push([job], null))[0] };
-    return (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
+    const dispatched = rest[1]?.id === undefined
+      ? { id: (await driver.push([job], null))[0] }
+      : (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
+    if (this.#events.has("dispatched")) this.#announce([job], [dispatched]);
+    return dispatched;
   }
 
   /**
@@ -246,8 +261,18 @@ export class Queue<const J extends Jobs = Jobs> {
       }
     }
     const driver = this.#driver ?? await this.#load();
-    if (once.length > 0) return this.#pushOnce(driver, once);
-    return (await driver.push(jobs, null)).map((id) => ({ id }));
+    const dispatched = once.length > 0
+      ? await this.#pushOnce(driver, once)
+      : (await driver.push(jobs, null)).map((id) => ({ id }));
+    if (this.#events.has("dispatched")) this.#announce(jobs, dispatched);
+    return dispatched;
+  }
+
+  #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
+    dispatched.forEach(({ id, duplicate = false }, index) => {
+      const { name, queue } = jobs[index];
+      this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });
+    });
   }
 
   async #pushOnce(driver: Driver, jobs: KeyedJob[]): Promise<Dispatched[]> {
@@ -268,12 +293,14 @@ export class Queue<const J extends Jobs = Jobs> {
     if (at !== null && !Number.isFinite(at)) {
       throw new QueueError("CONFIG", `now=${now}: expected epoch milliseconds or a date`);
     }
+    const stopping = new AbortController();
     const run = async (): Promise<boolean> => {
       const parts = await this.#parts();
       await parts.driver.open();
-      return runOnce(parts, new Shares(undefined, this.#ownQueues()), at);
+      const stop = { signal: stopping.signal, grace: this.#settings.grace };
+      return runOnce(parts, new Shares(undefined, this.#ownQueues()), at, stop);
     };
-    return await this.#track(run(), () => {});
+    return await this.#track(run(), () => stopping.abort());
   }
 
   /**
@@ -315,6 +342,7 @@ export class Queue<const J extends Jobs = Jobs> {
       maxTime: options.maxTime === undefined
         ? null
         : atLeastOne(toMilliseconds(options.maxTime, "maxTime"), "maxTime"),
+      grace: options.grace === undefined ? this.#settings.grace : toMilliseconds(options.grace, "grace"),
       stopWhenEmpty: stopWhenEmpty ?? false,
       logFailures: logFailures ?? true,
       signal,
@@ -328,7 +356,7 @@ export class Queue<const J extends Jobs = Jobs> {
     const stopping = new AbortController();
     const run = async (): Promise<void> => {
       const parts = await this.#parts();
-      if (openFirst) await parts.driver.open();
+      if (openFirst) await this.#open(parts.driver, [stopping.signal, options.signal, options.forceSignal]);
       if (stopping.signal.aborted) return;
       const work = async (withSlots: WorkerParts): Promise<void> => {
         worker = new Worker(withSlots, options);
@@ -346,6 +374,24 @@ export class Queue<const J extends Jobs = Jobs> {
       stopping.abort();
       worker?.stop();
     });
+  }
+
+  /** Opens the store, until one of the signals is aborted: a stop waits for no store. */
+  async #open(driver: Driver, signals: readonly (AbortSignal | undefined)[]): Promise<void> {
+    const opening = driver.open();
+    const given = signals.filter((signal) => signal !== undefined);
+    let stop!: () => void;
+    const stopped = new Promise<void>((resolve) => stop = resolve);
+    for (const signal of given) {
+      if (signal.aborted) stop();
+      else signal.addEventListener("abort", stop);
+    }
+    try {
+      const left = await Promise.race([opening, stopped.then(() => true)]);
+      if (left) opening.catch((error) => this.#log.error(describe(error)));
+    } finally {
+      for (const signal of given) signal.removeEventListener("abort", stop);
+    }
   }
 
   /** Runs `use` with child processes, and ends those after it. Only who wants some loads what starts them. */
@@ -478,7 +524,53 @@ export class Queue<const J extends Jobs = Jobs> {
     return (await this.#load()).waiting();
   }
 
-  /** Stops its workers once their running jobs have finished, and closes what the queue opened. */
+  /**
+   * Hears of what this process does with jobs. What a listener throws, or rejects with, is logged and changes nothing.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
+   * const seen: string[] = [];
+   * queue.on("dispatched", ({ job }) => seen.push(`dispatched ${job.name}`));
+   * const remove = queue.on("completed", ({ job }) => seen.push(`completed ${job.name}`));
+   * await queue.dispatch("mail");
+   * await queue.work({ stopWhenEmpty: true });
+   * remove();
+   * assert.deepEqual(seen, ["dispatched mail", "completed mail"]);
+   * await queue.close();
+   * ```
+   *
+   * @param event Which; see {@linkcode QueueEvents}.
+   * @param listener Called with each, as it happens.
+   * @param options A signal that removes the listener when it is aborted.
+   * @returns What removes the listener.
+   * @throws {QueueError} `CONFIG` for an event that there is not, or a listener that is no function.
+   */
+  on<Event extends keyof QueueEvents>(
+    event: Event,
+    listener: QueueListener<Event>,
+    options: { signal?: AbortSignal } = {},
+  ): () => void {
+    refuseUnknown(options, ["signal"], "options");
+    const { signal } = options;
+    expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
+    const take = this.#events.add(event, listener);
+    const remove = (): void => {
+      take();
+      signal?.removeEventListener("abort", remove);
+    };
+    if (signal?.aborted) take();
+    else signal?.addEventListener("abort", remove);
+    return remove;
+  }
+
+  /**
+   * Stops its workers, as their `signal` does, and then closes what the queue opened: within their grace, 3 s, and 2 s
+   * more for what is still under way, whatever the store does.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { stop } of this.#working) stop();
@@ -520,6 +612,7 @@ export class Queue<const J extends Jobs = Jobs> {
       attempt: (held) =>
         new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database),
       retryAfter: this.#settings.retryAfter,
+      events: this.#events,
       log: this.#log,
     };
   }
@@ -610,6 +703,7 @@ const OPTIONS = [
   "failed",
   "tries",
   "retryAfter",
+  "grace",
   "workers",
   "backoff",
   "timeout",
@@ -622,6 +716,7 @@ const DISPATCH_OPTIONS = ["delay", "queue", "priority", "id"];
 const WORK_OPTIONS = [
   "signal",
   "forceSignal",
+  "grace",
   "concurrency",
   "processes",
   "queues",

@@ -7,11 +7,12 @@ import { atLeastOne, refuseUnknown, type Settings, toBackoff, wholeNumber } from
 import { toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import { show } from "./show.ts";
-import type { Handler, JobDefinition, JobOptions, Jobs } from "./job.ts";
+import type { FailedHook, Handler, JobDefinition, JobOptions, Jobs } from "./job.ts";
 
 /** A job type with every setting filled in. Durations are milliseconds. */
 export interface JobType {
   readonly handle: Handler | null;
+  readonly failed: FailedHook | null;
   readonly tries: number;
   readonly backoff: readonly number[];
   readonly timeout: number | null;
@@ -25,7 +26,7 @@ export type TypeSettings = Pick<Settings, "tries" | "backoff" | "timeout">;
 /** The queue of jobs that name none, as every job of the original is. */
 export const DEFAULT_QUEUE = "default";
 
-const OPTIONS = ["handle", "tries", "backoff", "timeout", "queue", "priority"];
+const OPTIONS = ["handle", "failed", "tries", "backoff", "timeout", "queue", "priority"];
 
 /**
  * Reads an app's map of jobs.
@@ -55,11 +56,15 @@ function readJob(name: string, definition: JobDefinition, settings: TypeSettings
     );
   }
   refuseUnknown(options, OPTIONS, at);
-  if (options.handle !== undefined && typeof options.handle !== "function") {
-    throw new QueueError("CONFIG", `${at}.handle is ${describeType(options.handle)}: expected a function`);
+  for (const part of ["handle", "failed"] as const) {
+    const value = options[part];
+    if (value !== undefined && typeof value !== "function") {
+      throw new QueueError("CONFIG", `${at}.${part} is ${describeType(value)}: expected a function`);
+    }
   }
   return {
     handle: options.handle ?? null,
+    failed: options.failed ?? null,
     tries: wholeNumber(`${at}.tries`, options.tries, settings.tries, 1),
     backoff: options.backoff === undefined ? settings.backoff : toBackoff(options.backoff, `${at}.backoff`),
     timeout: options.timeout === undefined

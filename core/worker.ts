@@ -9,38 +9,25 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
-import type { Attempt, Outcome } from "./attempt.ts";
+import type { Attempt, FailedOutcome, Outcome } from "./attempt.ts";
 import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
+import {
+  announce,
+  announceReserved,
+  announceUnstarted,
+  type Audience,
+  type Listeners,
+  SETTLED,
+  type WorkEvent,
+} from "./events.ts";
 import { instant, LeaseKeeper } from "./lease.ts";
 import type { Log } from "./log.ts";
 import type { Shares } from "./shares.ts";
+import { Countdown } from "./stopping.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
-
-/** A change in a job's life, as a worker saw it. */
-export interface WorkEvent {
-  /**
-   * `started`: its handler begins. `completed`: done and stored. `released`: to run again, as it failed or was handed back. `failed`: out of
-   * tries, now in `failed_jobs`. `lost`: its lease was lost, so that its outcome was not stored.
-   */
-  readonly type: "started" | "completed" | "released" | "failed" | "lost";
-  /** The job. */
-  readonly job: {
-    readonly id: string;
-    readonly name: string;
-    readonly queue: string;
-    readonly attempt: number;
-    readonly tries: number;
-  };
-  /** How long the handler ran, in milliseconds; not at `started`. */
-  readonly duration?: number;
-  /** What went wrong, at `released` and `failed`. */
-  readonly error?: string;
-  /** Milliseconds until the next attempt, at `released`. */
-  readonly retryIn?: number;
-}
 
 /** How many more handlers may start, where those run in other processes. */
 export interface Slots {
@@ -60,6 +47,8 @@ export interface WorkerParts {
   /** Left out where only `concurrency` limits how many run. */
   readonly slots?: Slots;
   readonly retryAfter: number;
+  /** Hears of what workers do. */
+  readonly events: Listeners;
   readonly log: Log;
 }
 
@@ -72,7 +61,9 @@ export interface WorkerOptions {
   readonly stopWhenEmpty: boolean;
   readonly maxJobs: number;
   readonly maxTime: number | null;
-  /** Stops reserving; running jobs finish. */
+  /** How long running jobs may take after a stop, in milliseconds. */
+  readonly grace: number;
+  /** Stops reserving; running jobs have the grace. */
   readonly signal?: AbortSignal;
   /** Stops at once: running jobs are aborted and handed back. */
   readonly forceSignal?: AbortSignal;
@@ -92,9 +83,6 @@ const AHEAD = 10;
 /** How long a stopping worker goes on trying to store outcomes while the store fails, in milliseconds. */
 const SETTLE_DEADLINE = 10_000;
 
-/** How long handing back may take when the worker must stop at once, in milliseconds. */
-const FORCE_DEADLINE = 2000;
-
 /** How long after a job started it is still suspected of a stray error, in milliseconds. */
 const SUSPECT = 1000;
 
@@ -103,7 +91,12 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
-  readonly #running = new Set<Attempt>();
+  readonly #audience: Audience;
+  readonly #countdown: Countdown;
+  /** What runs, and since when, in milliseconds of `performance.now()`. */
+  readonly #running = new Map<Attempt, number>();
+  /** Those whose `failed` hook runs: they take a slot, too. */
+  readonly #hooks = new Set<Attempt>();
   /** Reserved, waiting for a slot. */
   readonly #waiting: Reservation[] = [];
   #settling = 0;
@@ -114,14 +107,14 @@ export class Worker {
   #discovering = false;
   #refilling = false;
   #again = false;
-  #stopping = false;
+  /** Since when it reserves no more, in milliseconds of `performance.now()`. */
+  #stoppedAt: number | null = null;
+  /** Why what runs was aborted by a stop. */
+  #aborted: QueueError | null = null;
   #forced = false;
   /** After a store error: nothing is asked of the store until the wait is over. */
   #paused = false;
-  /** The store has failed for too long since the stop: outcomes that are not stored by now are given up. */
-  #givingUp = false;
   #cancelWake: (() => void) | null = null;
-  #cancelGiveUp: (() => void) | null = null;
   #failures = 0;
   /** How long handlers take, in milliseconds: a mean in which the last ones weigh most. */
   #pace = Infinity;
@@ -140,6 +133,12 @@ export class Worker {
     this.#parts = parts;
     this.#options = options;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
+    this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
+    this.#countdown = new Countdown(options.grace, {
+      abort: (reason, late) => this.#abortRunning(reason, late),
+      force: () => this.#handBackRunning(),
+      over: () => this.#done(),
+    });
   }
 
   /** Works until a signal or a limit stops it and what it holds is settled. */
@@ -149,8 +148,11 @@ export class Worker {
     const finished = new Promise<void>((resolve) => this.#done = resolve);
     const stop = () => this.stop();
     const force = () => this.#force();
-    const cancelTime = maxTime === null ? () => {} : after(maxTime, stop);
+    const cancelTime = maxTime === null ? () => {} : after(maxTime, () => this.#leave());
     const ignoreStrays = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
+    const { events } = this.#parts;
+    const { concurrency } = this.#options;
+    if (events.has("workerStarted")) events.emit({ type: "workerStarted", concurrency });
     try {
       this.#listener = this.#parts.driver.listen(() => this.#outside(() => this.#hear()));
       if (slots !== undefined) slots.onChange = () => this.#outside(() => this.#slotsChanged());
@@ -165,11 +167,14 @@ export class Worker {
       forceSignal?.removeEventListener("abort", force);
       cancelTime();
       this.#cancelWake?.();
-      this.#cancelGiveUp?.();
+      this.#countdown.cancel();
       this.#leases.close();
       this.#listener?.close();
       if (slots !== undefined) slots.onChange = null;
       ignoreStrays();
+      if (events.has("workerStopped")) {
+        events.emit({ type: "workerStopped", concurrency, jobs: this.#started });
+      }
     }
   }
 
@@ -180,7 +185,7 @@ export class Worker {
 
   /** The bell rang: whether this worker looks for jobs now. */
   #hear(): boolean {
-    if (this.#stopping || this.#paused || this.#free() === 0 || this.#waiting.length > 0) return false;
+    if (this.#stopping || this.#paused || this.#free() <= 0 || this.#waiting.length > 0) return false;
     this.#pump();
     return true;
   }
@@ -189,7 +194,7 @@ export class Worker {
     if (!this.#paused) this.#cancelWake?.();
     this.#startWaiting();
     if (this.#stopping) return this.#finish();
-    if (this.#free() === 0 || this.#waiting.length > 0) return;
+    if (this.#free() <= 0 || this.#waiting.length > 0) return;
     const free = this.#free() - this.#asked;
     if (free <= 0 || this.#discovering || this.#reserving >= (this.#parts.driver.overlap ?? 1)) {
       this.#again = true;
@@ -203,10 +208,16 @@ export class Worker {
     else this.#reserve(free);
   }
 
+  /** How many more may run; less than none where hooks took slots that were given away meanwhile. */
   #free(): number {
     const { concurrency, maxJobs } = this.#options;
+    const taken = this.#running.size + this.#hooks.size;
     const slots = this.#parts.slots?.free ?? Infinity;
-    return Math.min(concurrency - this.#running.size, maxJobs - this.#started, slots);
+    return Math.min(concurrency - taken, maxJobs - this.#started, slots);
+  }
+
+  get #stopping(): boolean {
+    return this.#stoppedAt !== null;
   }
 
   #startWaiting(): void {
@@ -243,6 +254,7 @@ export class Worker {
         this.#newQueues = newQueues !== false;
         shares.took(jobs);
         this.#leases.hold(jobs, since);
+        announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
@@ -291,8 +303,8 @@ export class Worker {
   }
 
   #maybeEmpty(): void {
-    const busy = this.#running.size > 0 || this.#settling > 0 || this.#reserving > 0;
-    if (this.#options.stopWhenEmpty && !busy) this.stop();
+    const busy = this.#running.size + this.#hooks.size + this.#settling + this.#reserving > 0;
+    if (this.#options.stopWhenEmpty && !busy) this.#leave();
   }
 
   #wakeIn(delay: number): void {
@@ -320,18 +332,22 @@ export class Worker {
   #start(held: Reservation): void {
     const attempt = this.#parts.attempt(held);
     this.#started++;
-    this.#running.add(attempt);
+    const startedAt = this.#lastAt = performance.now();
+    this.#running.set(attempt, startedAt);
     this.#last = attempt;
     this.#leases.started(attempt);
-    if (attempt.runs) this.#emit("started", attempt);
-    const startedAt = this.#lastAt = performance.now();
+    if (attempt.runs) announce(this.#audience, "started", attempt);
     this.#outside(() => attempt.run()).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
       if (attempt.overrun === null) this.#ended(attempt);
       else attempt.overrun.then(() => this.#ended(attempt));
-      if (!this.#forced) this.#settle(attempt, outcome, duration);
+      // Handed back already: what the handler does counts for nothing.
+      if (this.#forced) return;
+      const stopped = outcome.verdict === "handBack" && outcome.problem === undefined;
+      if (stopped) this.#handBack(held, attempt, duration);
+      else this.#settle(attempt, outcome, duration);
     });
   }
 
@@ -343,13 +359,13 @@ export class Worker {
     setImmediate(() => {
       this.#refilling = false;
       const enough = this.#started >= this.#options.maxJobs && this.#running.size === 0;
-      if (enough && !this.#stopping) this.stop();
+      if (enough && !this.#stopping) this.#leave();
       else this.#pump();
     });
   }
 
   #suspects(): Attempt["job"][] {
-    if (this.#running.size > 0) return [...this.#running].map((attempt) => attempt.job);
+    if (this.#running.size > 0) return [...this.#running.keys()].map((attempt) => attempt.job);
     return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 
@@ -357,6 +373,7 @@ export class Worker {
 
   async #settle(attempt: Attempt, outcome: Outcome, duration: number): Promise<void> {
     const { held } = attempt;
+    let failingSince = Infinity;
     this.#settling++;
     // Held until the outcome is stored, however long the store fails.
     this.#leases.finished(held);
@@ -364,11 +381,12 @@ export class Worker {
     for (let failures = 0;; failures++) {
       try {
         const stored = await settle(this.#parts.driver, held, outcome, null);
-        if (stored) this.#emit(EVENTS[outcome.verdict], attempt, duration, outcome);
+        if (stored) this.#stored(attempt, duration, outcome);
         else this.#lost(attempt, duration);
         break;
       } catch (error) {
-        if (this.#givingUp || isClosed(error)) {
+        failingSince = Math.min(failingSince, performance.now());
+        if (isClosed(error) || this.#givesUp(failingSince)) {
           this.#parts.log.error(
             `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
           );
@@ -387,59 +405,73 @@ export class Worker {
     else if (this.#options.stopWhenEmpty) this.#pump();
   }
 
-  #lost(attempt: Attempt, duration: number): void {
-    this.#parts.log.warn(lostLine(attempt.held));
-    this.#emit("lost", attempt, duration);
+  /** Whether a worker that stops has tried for long enough to store an outcome. */
+  #givesUp(failingSince: number): boolean {
+    if (this.#stoppedAt === null) return false;
+    return performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
   }
 
-  #emit(type: WorkEvent["type"], attempt: Attempt, duration?: number, outcome?: Outcome): void {
-    const { onEvent } = this.#options;
-    if (onEvent === undefined) return;
-    const { id, name, queue, attempt: number, tries } = attempt.job;
-    const event: WorkEvent = {
-      type,
-      job: { id, name, queue, attempt: number, tries },
-      ...(duration === undefined ? {} : { duration }),
-      ...(outcome === undefined || outcome.verdict === "complete" ? {} : { error: outcome.problem }),
-      ...(outcome?.verdict === "release" ? { retryIn: outcome.retryIn } : {}),
-      ...(outcome?.verdict === "handBack" ? { retryIn: 0 } : {}),
-    };
-    const complain = (error: unknown): void => {
-      this.#parts.log.error(`queue: a listener of ${type} events threw: ${describe(error)}`);
-    };
-    try {
-      const result = onEvent(event);
-      if (result instanceof Promise) result.catch(complain);
-    } catch (error) {
-      complain(error);
-    }
+  #stored(attempt: Attempt, duration: number, outcome: Outcome): void {
+    announce(this.#audience, SETTLED[outcome.verdict], attempt, duration, outcome);
+    if (outcome.verdict === "fail") this.#runHook(attempt, outcome);
+  }
+
+  #lost(attempt: Attempt, duration?: number): void {
+    this.#parts.log.warn(lostLine(attempt.held));
+    announce(this.#audience, "lost", attempt, duration);
+  }
+
+  #runHook(attempt: Attempt, outcome: FailedOutcome): void {
+    const running = this.#outside(() => runHook(attempt, outcome, this.#parts.log));
+    if (running === null) return;
+    this.#hooks.add(attempt);
+    // It began after the grace: it has the rest of the time that is given to react.
+    if (this.#aborted !== null) attempt.abort(this.#aborted);
+    running.then(() => {
+      this.#hooks.delete(attempt);
+      this.#pump();
+    });
   }
 
   // Stopping
 
-  /** Reserves no more; `run` resolves once what runs has finished and is settled. */
+  /** Reserves no more; `run` resolves once what runs has finished and is settled, or was handed back after the grace. */
   stop(): void {
+    this.#countdown.begin();
+    this.#leave();
+  }
+
+  /** Reserves no more; what runs may take as long as it does. */
+  #leave(): void {
     if (this.#stopping) return;
-    this.#stopping = true;
+    this.#stoppedAt = performance.now();
     this.#cancelWake?.();
-    this.#cancelGiveUp = after(SETTLE_DEADLINE, () => this.#givingUp = true);
     this.#handBackWaiting();
   }
 
   /** Aborts what runs and gives everything back, without spending the attempts. */
   #force(): void {
-    if (this.#forced) return;
+    this.#countdown.force();
+  }
+
+  #abortRunning(reason: QueueError, late: boolean): void {
+    this.#aborted = reason;
+    const { size } = this.#running;
+    if (late && size > 0) {
+      this.#parts.log.warn(`${reason.message}: ${size === 1 ? "1 job is" : `${size} jobs are`} aborted`);
+    }
+    for (const attempt of [...this.#running.keys(), ...this.#hooks]) attempt.abort(reason);
+  }
+
+  #handBackRunning(): void {
     this.#forced = true;
     this.#settling++;
-    this.stop();
-    const reason = new QueueError("STOPPED", "the worker was told to stop at once");
-    for (const attempt of this.#running) {
-      attempt.abort(reason);
-      this.#handBack(attempt.held);
+    this.#leave();
+    const now = performance.now();
+    for (const [attempt, startedAt] of this.#running) {
+      // One that outlived its timeout was settled then.
+      if (attempt.overrun === null) this.#handBack(attempt.held, attempt, now - startedAt);
     }
-    // Where the store does not answer, the leases end by themselves.
-    this.#cancelGiveUp?.();
-    this.#cancelGiveUp = after(FORCE_DEADLINE, () => this.#done());
     this.#settling--;
     this.#finish();
   }
@@ -449,11 +481,14 @@ export class Worker {
     this.#finish();
   }
 
-  async #handBack(held: Reservation): Promise<void> {
+  async #handBack(held: Reservation, attempt?: Attempt, duration?: number): Promise<void> {
     this.#settling++;
     this.#leases.drop(held);
     try {
-      await this.#parts.driver.release(held, { delay: null, counted: false }, null);
+      const done = await settle(this.#parts.driver, held, { verdict: "handBack" }, null);
+      if (attempt === undefined) { if (done) announceUnstarted(this.#audience, held); }
+      else if (done) announce(this.#audience, "handedBack", attempt, duration);
+      else this.#lost(attempt, duration);
     } catch (error) {
       // Its lease ends by itself; only the attempt stays counted.
       this.#parts.log.error(`${describe(error)} (while handing back ${label(held)})`);
@@ -463,24 +498,31 @@ export class Worker {
   }
 
   #finish(): void {
-    const idle = this.#forced || (this.#running.size === 0 && !this.#refilling);
+    const idle = this.#forced || (this.#running.size === 0 && this.#hooks.size === 0 && !this.#refilling);
     const asking = this.#discovering || this.#reserving > 0;
     if (this.#stopping && idle && !asking && this.#settling === 0) this.#done();
   }
 }
 
-const EVENTS = {
-  complete: "completed",
-  release: "released",
-  fail: "failed",
-  handBack: "released",
-} as const;
+/** Runs the job type's `failed` hook; `null` where it has none. Never rejects. */
+function runHook(attempt: Attempt, outcome: FailedOutcome, log: Log): Promise<void> | null {
+  return attempt.failed(outcome)?.catch((error) => {
+    log.error(`queue: the failed hook of ${label(attempt.held)} threw: ${describe(error)}`);
+  }) ?? null;
+}
 
 /**
  * Runs the next job that is due at `now`, if there is one. Settles at that same `now`, so that a test with a clock of
  * its own sees exact backoffs.
+ *
+ * @param stop What begins a stop: as with a worker, the job then has the grace.
  */
-export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): Promise<boolean> {
+export async function runOnce(
+  parts: WorkerParts,
+  shares: Shares,
+  now: Moment,
+  stop: { readonly signal: AbortSignal; readonly grace: number },
+): Promise<boolean> {
   const { driver, retryAfter, log } = parts;
   const next = () => driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter });
   let [held] = (await next()).jobs;
@@ -488,6 +530,7 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
     [held] = (await next()).jobs;
   }
   if (held === undefined) return false;
+  announceReserved(parts, [held]);
   const attempt = parts.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
@@ -495,28 +538,54 @@ export async function runOnce(parts: WorkerParts, shares: Shares, now: Moment): 
   leases.hold([held], since);
   leases.started(attempt);
   const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
-  try {
-    const outcome = await attempt.run();
+  let force!: (outcome: Outcome) => void;
+  let giveUp!: (late: true) => void;
+  const forced = new Promise<Outcome>((resolve) => force = resolve);
+  const over = new Promise<true>((resolve) => giveUp = resolve);
+  const countdown = new Countdown(stop.grace, {
+    abort: (reason) => attempt.abort(reason),
+    force: () => force({ verdict: "handBack" }),
+    over: () => giveUp(true),
+  });
+  const begin = () => countdown.begin();
+  const run = async (): Promise<void> => {
+    if (attempt.runs) announce(parts, "started", attempt);
+    const outcome = await Promise.race([attempt.run(), forced]);
+    const duration = performance.now() - since.monotonic;
     leases.finished(held);
     logOutcome(log, held, outcome);
     if (!await settle(driver, held, outcome, now)) {
       log.warn(lostLine(held));
+      return announce(parts, "lost", attempt, duration);
+    }
+    announce(parts, SETTLED[outcome.verdict], attempt, duration, outcome);
+    if (outcome.verdict === "fail") await Promise.race([runHook(attempt, outcome, log), forced]);
+  };
+  try {
+    stop.signal.addEventListener("abort", begin);
+    if (stop.signal.aborted) begin();
+    if (await Promise.race([run(), over])) {
+      log.error(
+        `queue: stopped before the outcome of ${label(held)} was stored: it runs again when its lease ends`,
+      );
     }
     return true;
   } finally {
+    stop.signal.removeEventListener("abort", begin);
+    countdown.cancel();
     leases.close();
     ignoreStrays();
   }
 }
 
-/** The original's two lines. */
+/** The original's two lines, and one for a job that its handler discarded. */
 function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
-  if (outcome.verdict === "complete") return;
+  if (outcome.verdict !== "release" && outcome.verdict !== "fail") return;
   // A message of several lines must not pass for lines of ours.
   const problem = oneLine(outcome.problem);
   const name = oneLine(held.name);
-  if (outcome.verdict === "handBack") {
-    log.warn(`queue: job ${name} is handed back: ${problem}`);
+  if (outcome.discarded) {
+    log.error(`queue: job ${name} was discarded (attempt ${held.attempt}): ${problem}`);
   } else if (outcome.verdict === "release") {
     log.warn(`queue: job ${name} failed (attempt ${held.attempt}), retrying: ${problem}`);
   } else {
@@ -530,6 +599,8 @@ function settle(driver: Driver, held: Reservation, outcome: Outcome, now: Moment
       return driver.complete(held);
     case "release":
       return driver.release(held, { delay: outcome.retryIn, counted: true }, now);
+    case "snooze":
+      return driver.release(held, { delay: outcome.retryIn, counted: false }, now);
     case "handBack":
       return driver.release(held, { delay: null, counted: false }, now);
     case "fail":

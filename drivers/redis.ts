@@ -76,6 +76,9 @@ export interface RedisOptions {
 /** How long a call may take, in milliseconds. */
 const DEADLINE = 5000;
 
+/** How long closing waits for what is under way, in milliseconds. */
+const CLOSE_DEADLINE = 2000;
+
 /** How long a key of `pushOnce` is known, in seconds. */
 const KEY_LIFE = 86_400;
 
@@ -223,11 +226,17 @@ export class RedisDriver implements Driver {
         (repeated) => this.#release({ held, how, now }).then((done) => done || repeated),
       );
     }
-    // With its attempt given back it looks like the next reservation of this job: no second try can tell them apart.
-    return this.#under(() => {
-      if (this.#settled.has(held)) return Promise.resolve(false);
+    // With its attempt given back it looks like the next reservation of this job: where the reply was lost, no second try
+    // can tell them apart.
+    return this.#under(async () => {
+      if (this.#settled.has(held)) return false;
       this.#settled.add(held);
-      return this.#release({ held, how, now });
+      try {
+        return await this.#release({ held, how, now });
+      } catch (error) {
+        if (!isLost(error)) this.#settled.delete(held);
+        throw error;
+      }
     });
   }
 
@@ -302,14 +311,20 @@ export class RedisDriver implements Driver {
     return this.#under(() => this.#failures.forget(selection));
   }
 
-  /** Finishes what is under way, and closes what this driver opened. */
+  /** Finishes what is under way, for 2 s at most, and closes what this driver opened. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     this.#bell.close();
-    if (this.#busy > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    const deadline = performance.now() + CLOSE_DEADLINE;
+    if (this.#busy > 0) {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const late = new Promise<void>((resolve) => timer = setTimeout(resolve, CLOSE_DEADLINE));
+      await Promise.race([new Promise<void>((resolve) => this.#idle.push(resolve)), late]);
+      clearTimeout(timer);
+    }
     this.#link.close();
-    await this.#app.close();
+    await this.#app.close(Math.max(0, deadline - performance.now()));
   }
 
   // Connecting

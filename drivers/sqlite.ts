@@ -46,7 +46,7 @@ import {
   warnOfVersion,
 } from "./sqlite/file.ts";
 import { HandlersConnection, pragmasOf } from "./sqlite/handlers.ts";
-import { TransactionWatch, unlocked } from "./sqlite/lock.ts";
+import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
 import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
 import { Reserving } from "./sqlite/reserve.ts";
 import { rowIds } from "./sqlite/row_id.ts";
@@ -93,6 +93,8 @@ export class SqliteDriver implements Driver {
   #tidiedAt = -Infinity;
   readonly #listeners = new Map<() => boolean, Listener>();
   #closing: Promise<void> | null = null;
+  /** By when what is pending is given up, in milliseconds of `performance.now()`. */
+  #leaveAt = Infinity;
 
   /**
    * Checks the options. Nothing is opened until the first call.
@@ -110,6 +112,7 @@ export class SqliteDriver implements Driver {
       verify: () => this.#verifyFile(),
       watch: this.#watch,
       stored: () => this.#bell.ring(),
+      leaveAt: () => this.#leaveAt,
       explain: (error) => this.#explain(error),
     });
   }
@@ -279,12 +282,17 @@ export class SqliteDriver implements Driver {
     return new FailedJobs((run) => this.#settle(run));
   }
 
-  /** Finishes what is pending; closes the connection if this driver opened it. */
-  close(): Promise<void> {
-    return this.#closing ??= this.#close();
+  /**
+   * Finishes what is pending; closes the connection if this driver opened it.
+   *
+   * @param within How long others may be in the way of that, in milliseconds. Default: 2 s.
+   */
+  close(within: number = CLOSE_DEADLINE): Promise<void> {
+    return this.#closing ??= this.#close(within);
   }
 
-  async #close(): Promise<void> {
+  async #close(within: number): Promise<void> {
+    this.#leaveAt = performance.now() + within;
     await this.#turn.drained();
     await this.#opening?.catch(() => {});
     this.#bell.close();
@@ -311,7 +319,7 @@ export class SqliteDriver implements Driver {
       await unlocked(connection, this.#watch, () => {
         refuseOtherRows(connection);
         migrate(connection);
-      });
+      }, () => this.#leaveAt);
       const path = connection.all("PRAGMA database_list").find((row) => row.name === "main")?.file;
       this.#file = path ? { path: String(path), identity: identityOf(String(path)) } : null;
       if (this.#file !== null) warnOfVersion(connection, this.#warn);
@@ -347,7 +355,7 @@ export class SqliteDriver implements Driver {
         // Only has an effect before the first table, so on new files.
         connection.all("PRAGMA auto_vacuum = INCREMENTAL");
         return connection.get("PRAGMA journal_mode = WAL")?.journal_mode;
-      });
+      }, () => this.#leaveAt);
       if (path !== ":memory:") warnOfJournal(path, mode, this.#warn);
       for (const pragma of pragmasOf(this.#options.synchronous)) connection.all(`PRAGMA ${pragma}`);
       return connection;

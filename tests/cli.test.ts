@@ -430,7 +430,7 @@ for (const { name, command } of runtimes()) {
           const worker = start(["queue:work"], { cwd });
           await worker.saw("START");
           worker.signal(signal);
-          await worker.saw("stopping after the running jobs");
+          await worker.saw("stopping: waiting up to 30 s for ");
           writeFileSync(join(cwd, "go"), "");
           const { status, stdout, stderr } = await worker.ended;
           assert.equal(status, 0, `${signal}: ${stdout} ${stderr}`);
@@ -446,7 +446,7 @@ for (const { name, command } of runtimes()) {
         const worker = start(["queue:work", "--concurrency=2"], { cwd });
         await until(() => worker.stdout.match(/START/g)?.length === 2, "both jobs");
         worker.signal("SIGTERM");
-        await worker.saw("stopping after the running jobs");
+        await worker.saw("stopping: waiting up to 30 s for ");
         worker.signal("SIGINT");
         const { status, stderr } = await worker.ended;
         assert.equal(status, 0, stderr);

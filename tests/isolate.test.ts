@@ -92,6 +92,12 @@ const jobs = Object.fromEntries(
     "leak",
     "print",
     "rights",
+    "discard",
+    "snooze",
+    "regret",
+    "regretCrash",
+    "badHook",
+    "deadlyHook",
   ].map((name) => [name, {}]),
 ) as Record<string, Record<never, never>>;
 
@@ -260,6 +266,39 @@ describe("handlers in processes", () => {
   });
 });
 
+describe("what a handler decides", () => {
+  onBench("crosses: a Discard, and a Snooze", async (bench) => {
+    await bench.dispatch("discard");
+    await bench.dispatch("snooze");
+    bench.work({});
+    assert.equal((await bench.event("failed", "discard")).error, "there is no such user");
+    const { error, retryIn } = await bench.event("snoozed", "snooze");
+    assert.deepEqual([error, retryIn], ["not yet", 3_600_000]);
+  });
+
+  onBench("is told to its failed hook, in a process, once", async (bench) => {
+    for (const name of ["regret", "regretCrash"]) await bench.dispatch(name);
+    bench.work({});
+    await bench.hears("regretted", 2);
+    await bench.dispatch("note");
+    await bench.event("completed", "note");
+    const [[, , , first], [, , , second]] = bench.said("regretted");
+    assert.deepEqual([first, second], ["regret: no way", "regretCrash: crashed: exit 6"]);
+    assert.ok(!bench.said("regretted").some(([, pid]) => pid === process.pid));
+    assert.equal(bench.said("regretted").length, 2);
+  });
+
+  onBench("is not changed by a hook that throws or that ends its process", async (bench) => {
+    for (const name of ["badHook", "deadlyHook"]) await bench.dispatch(name);
+    bench.work({});
+    const hook = (name: string, why: string): boolean =>
+      bench.lines.some((line) => line.includes(`the failed hook of job ${name} `) && line.endsWith(why));
+    await until(() => hook("badHook", "threw: the hook, too"), "the first line");
+    await until(() => hook("deadlyHook", "threw: crashed: exit 7"), "the second line");
+    assert.deepEqual((await bench.queue.failed()).map(({ error }) => error), ["no way", "no way"]);
+  });
+});
+
 describe("a timeout", () => {
   onBench("aborts the signal in the process, which goes on where the handler returns", async (bench) => {
     await bench.dispatch("polite");
@@ -295,9 +334,8 @@ describe("a timeout", () => {
     await bench.hears("waiting");
     await bench.dispatch("hang");
     await bench.event("failed", "hang");
-    const event = await bench.event("released", "wait");
+    const event = await bench.event("handedBack", "wait");
     assert.match(event.error!, /^its process was ended: job hang \(id 2\) outlived its timeout$/);
-    assert.equal(event.retryIn, 0);
     await bench.hears("waiting", 2);
     bench.allow("go");
     await bench.event("completed", "wait");
@@ -354,7 +392,7 @@ describe("a crash", () => {
     assert.deepEqual(bench.story("wait"), ["started 1", "released 1: crashed: exit 4"]);
     assert.deepEqual(bench.story("note"), [
       "started 1",
-      "released 1: its process was ended: it crashed: exit 4",
+      "handedBack 1: its process was ended: it crashed: exit 4",
       "started 1",
       "completed 1",
     ]);
@@ -681,7 +719,10 @@ onCommandLine(
     await site.hears("waiting");
     await site.hears("note");
     process.kill(-worker.pid, "SIGINT");
-    await until(() => worker.stdout.includes("stopping after the running jobs"), "it to hear");
+    await until(
+      () => worker.stdout.includes("stopping: waiting up to 30 s for 1 running job;"),
+      "it to hear",
+    );
     site.allow("go");
     assert.equal(await worker.status(), 0, worker.stderr);
     assert.equal(site.said("waited").length, 1);

@@ -689,7 +689,10 @@ inSession(
       ["0", "1", "2"].map(untouched),
       "what they do afterwards counts for nothing",
     );
-    assert.deepEqual(worker.events.map(({ type }) => type), ["started", "started"]);
+    assert.deepEqual(
+      worker.events.map(({ type, job }) => `${type} ${job.id}`),
+      ["started 1", "started 2", "handedBack 1", "handedBack 2"],
+    );
     const again = new Gate();
     await session.work(await session.queue({ gate: again.handle }, { database: db }));
     assert.deepEqual([again.came[0].payload, again.came[0].attempt], ["0", 1]);
@@ -702,7 +705,7 @@ inSession("a worker that is stopping can be told to stop at once", async ({ cloc
   await jobs.dispatch("gate", "p");
   const worker = await work(jobs);
   const stopping = worker.stop();
-  await clock.advance(60_000);
+  await clock.advance(20_000);
   assert.equal(worker.over, false, "it waits for the job");
   await worker.force();
   await stopping;

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { describe } from "../describe.ts";
 import type { Reservation } from "../driver.ts";
 import type { QueueError } from "../errors.ts";
-import type { Outcome } from "../attempt.ts";
+import type { FailedOutcome, Outcome } from "../attempt.ts";
 import { after } from "../timer.ts";
 import type { Command } from "./command.ts";
 import type { Begin, FromChild, JobFacts, ToChild } from "./messages.ts";
@@ -30,6 +30,8 @@ export interface Ending {
 /** What runs in a child. */
 export interface Run {
   readonly held: Reservation;
+  /** For the job's `failed` hook, what that gets; `null` for its handler. */
+  readonly failed: FailedOutcome | null;
   /** Its handler is called. */
   began(): void;
   /** Its handler has returned. */
@@ -77,6 +79,7 @@ export class Child {
   readonly #begun = new Set<number>();
   #next = 1;
   #state: "starting" | "ready" | "leaving" | "gone" = "starting";
+  #wasReady = false;
   #unable: string | null = null;
   #killed: string | null = null;
   /** How many of its runs have outlived their timeout: it may be killed soon. */
@@ -133,7 +136,7 @@ export class Child {
     const number = this.#next++;
     this.#taken++;
     this.#runs.set(number, run);
-    this.#outbox.put({ type: "run", run: number, held: run.held });
+    this.#outbox.put({ type: "run", run: number, held: run.held, failed: run.failed });
     return number;
   }
 
@@ -167,12 +170,19 @@ export class Child {
     this.#hurry();
   }
 
-  /** As `leave`, but what runs after `deadline` milliseconds is killed. */
+  /** As `leave`, but what still runs after `deadline` milliseconds is killed. */
   close(deadline: number): void {
     this.leave();
+    const why = "its worker has stopped";
+    if (!this.#wasReady) return this.kill(why);
     if (this.#runs.size === 0) return;
     this.#cancelDeadline();
-    this.#cancelDeadline = after(deadline, () => this.kill("its worker has stopped"));
+    this.#cancelDeadline = after(deadline, () => this.kill(why));
+  }
+
+  /** Whether it runs jobs, or would. */
+  get isReady(): boolean {
+    return this.#state === "ready";
   }
 
   #hurry(): void {
@@ -213,6 +223,7 @@ export class Child {
     if (this.#state !== "starting") return;
     this.#cancelDeadline();
     this.#state = "ready";
+    this.#wasReady = true;
     this.#parts.ready(types);
   }
 
@@ -253,7 +264,7 @@ export class Child {
     const ending: Ending = {
       how: this.#ending!.how,
       killed: this.#killed,
-      ready: this.#state !== "starting",
+      ready: this.#wasReady,
       planned: this.#state === "leaving" && this.#killed === null && this.#runs.size === 0,
       unable: this.#unable,
     };

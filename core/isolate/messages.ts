@@ -4,16 +4,18 @@
  *
  * @module
  */
-import type { Outcome } from "../attempt.ts";
+import type { FailedOutcome, Outcome } from "../attempt.ts";
 import type { Reservation } from "../driver.ts";
 import type { QueueErrorCode } from "../errors.ts";
 import type { JobType, TypeSettings } from "../registry.ts";
 
-/** A job type as it crosses: all but its handler. */
-export interface JobFacts extends Omit<JobType, "handle"> {
+/** A job type as it crosses: all but its functions. */
+export interface JobFacts extends Omit<JobType, "handle" | "failed"> {
   readonly name: string;
   /** Whether it has a handler. */
   readonly runs: boolean;
+  /** Whether it has a `failed` hook. */
+  readonly hooks: boolean;
 }
 
 /** The file that a child opens for `job.db`. */
@@ -38,7 +40,13 @@ export interface Begin {
 /** What a worker tells a child. `run` is a number that the worker gives each attempt. */
 export type ToChild =
   | Begin
-  | { readonly type: "run"; readonly run: number; readonly held: Reservation }
+  | {
+    readonly type: "run";
+    readonly run: number;
+    readonly held: Reservation;
+    /** For the job's `failed` hook, what that gets; `null` for its handler. */
+    readonly failed: FailedOutcome | null;
+  }
   | {
     readonly type: "abort";
     readonly run: number;
@@ -58,6 +66,7 @@ export type FromChild =
   | { readonly type: "unable"; readonly why: string }
   /** Their handlers are called next: sent, and written, before that. */
   | { readonly type: "started"; readonly runs: readonly number[] }
+  /** A hook that did not throw is `complete`. */
   | { readonly type: "ended"; readonly run: number; readonly outcome: Outcome }
   | { readonly type: "log"; readonly level: "warn" | "error"; readonly line: string }
   /** Resident memory, in bytes. */

@@ -39,7 +39,7 @@ interface Seat {
 const BACK_OFF = [100, 30_000];
 
 /** How long handlers whose signal was aborted have left when the worker is done, in milliseconds. */
-const CLOSE_GRACE = 1000;
+const CLOSE_GRACE = 500;
 
 /** The processes of one worker. */
 export class Pool implements Slots {
@@ -51,6 +51,8 @@ export class Pool implements Slots {
   #opening: { resolve: () => void; reject: (error: QueueError) => void } | null = null;
   /** Why starts failed while nobody knows yet whether any succeeds. */
   readonly #faults: string[] = [];
+  /** Who waits for a child that runs jobs. */
+  readonly #waiting: ((child: Child | null) => void)[] = [];
   #closing: Promise<void> | null = null;
   #closed: (() => void) | null = null;
   onChange: (() => void) | null = null;
@@ -89,15 +91,13 @@ export class Pool implements Slots {
     return this.#seats.every(({ child, failures }) => child === null && failures > 1);
   }
 
-  /** Makes the attempt at a job. What no child can run is decided here. */
+  /** Makes the attempt at a job. */
   readonly attempt = (held: Reservation): Attempt => {
     const type = this.#types.get(held.name);
-    if (type === undefined || !type.runs || held.attempt > type.tries) {
-      const without = type && { ...type, handle: null };
-      return new LocalAttempt(held, without, this.#parts.settings, () => null);
-    }
-    return new RemoteAttempt(held, { ...type, handle: null }, {
+    if (type === undefined) return new LocalAttempt(held, undefined, this.#parts.settings, () => null);
+    return new RemoteAttempt(held, type, {
       choose: () => this.#choose(),
+      whenReady: (use) => this.#whenReady(use),
       killAfter: this.#parts.plan.killAfter,
     });
   };
@@ -112,6 +112,7 @@ export class Pool implements Slots {
         cancelStart();
         child?.close(CLOSE_GRACE);
       }
+      for (const use of this.#waiting.splice(0)) use(null);
       this.#maybeClosed();
     });
     return this.#closing;
@@ -124,6 +125,14 @@ export class Pool implements Slots {
       if (child !== null && child.free > (best?.free ?? 0)) best = child;
     }
     return best;
+  }
+
+  #whenReady(use: (child: Child | null) => void): void {
+    if (this.#closed !== null) return use(null);
+    const ready = this.#seats.flatMap(({ child }) => child?.isReady ? [child] : []);
+    ready.sort((one, other) => one.jobs.length - other.jobs.length);
+    if (ready.length > 0) use(ready[0]);
+    else this.#waiting.push(use);
   }
 
   #start(seat: Seat): void {
@@ -155,6 +164,7 @@ export class Pool implements Slots {
     for (const line of this.#faults.splice(0)) this.#parts.log.error(line);
     this.#opening?.resolve();
     this.#opening = null;
+    for (const use of this.#waiting.splice(0)) this.#whenReady(use);
     this.onChange?.();
   }
 

@@ -1,109 +1,132 @@
 /**
- * An attempt whose handler runs in a child process. The worker keeps its time, and kills the process of a handler that
- * does not end when told to.
+ * An attempt whose handler runs in a child process.
  *
  * @module
  */
-import { type Attempt, LocalAttempt, type Outcome } from "../attempt.ts";
+import { type Attempt, type FailedOutcome, LocalAttempt, type Outcome } from "../attempt.ts";
 import type { Reservation } from "../driver.ts";
-import { QueueError } from "../errors.ts";
-import type { JobType } from "../registry.ts";
-import { after } from "../timer.ts";
-import type { Child, Ending, Run } from "./child.ts";
+import type { QueueError } from "../errors.ts";
+import type { Handler } from "../job.ts";
+import type { Child } from "./child.ts";
+import type { JobFacts } from "./messages.ts";
+import { RemoteRun, type RunEnd } from "./remote_run.ts";
 
 /** What an attempt needs of those that run it. */
 export interface RemoteParts {
   /** The child with the most free slots; `null` where none has one. */
   readonly choose: () => Child | null;
+  /** Calls `use` with a child that runs jobs, now or later, whether or not it has a free slot; with `null` on stop. */
+  readonly whenReady: (use: (child: Child | null) => void) => void;
   /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
   readonly killAfter: number;
 }
 
 /** An attempt in another process. */
-export class RemoteAttempt implements Attempt, Run {
+export class RemoteAttempt implements Attempt {
   readonly held: Reservation;
   readonly job: Attempt["job"];
-  readonly runs = true;
+  readonly runs: boolean;
   /** Never: what does not return is killed. */
   readonly overrun = null;
-  readonly #type: JobType;
+  readonly #type: JobFacts;
   readonly #parts: RemoteParts;
-  #child: Child | null = null;
-  #run = 0;
+  #handler: RemoteRun | null = null;
+  #hook: RemoteRun | null = null;
   #abortReason: QueueError | null = null;
-  #timedOut = false;
-  #cancel = (): void => {};
-  #resolve: (outcome: Outcome | Promise<Outcome>) => void = () => {};
 
-  /** @param type What the children say of its job type; its handler is not looked at. */
-  constructor(held: Reservation, type: JobType, parts: RemoteParts) {
+  /** @param type What the children say of its job type. */
+  constructor(held: Reservation, type: JobFacts, parts: RemoteParts) {
     this.held = held;
     const { id, name, queue, attempt } = held;
     this.job = { id, name, queue, attempt, tries: type.tries };
+    this.runs = type.runs && attempt <= type.tries;
     this.#type = type;
     this.#parts = parts;
   }
 
   abort(reason: QueueError): void {
-    if (this.#abortReason !== null) return;
-    this.#abortReason = reason;
-    this.#child?.abort(this.#run, reason);
+    this.#abortReason ??= reason;
+    this.#handler?.abort(reason);
+    this.#hook?.abort(reason);
   }
 
   run(): Promise<Outcome> {
+    if (!this.runs) return this.#decide(null);
     return new Promise((resolve) => {
-      this.#resolve = resolve;
-      this.#child = this.#parts.choose();
-      if (this.#child === null) return resolve(handedBack("no process was there to run it"));
-      this.#run = this.#child.start(this);
-      if (this.#abortReason !== null) this.#child.abort(this.#run, this.#abortReason);
+      const child = this.#parts.choose();
+      if (child === null) return resolve({ verdict: "handBack", problem: "no process was there to run it" });
+      this.#handler = this.#run(null, (end) => resolve(this.#judge(end)));
+      this.#handler.start(child);
+      if (this.#abortReason !== null) this.#handler.abort(this.#abortReason);
     });
   }
 
-  began(): void {
+  failed(outcome: FailedOutcome): Promise<void> | null {
+    if (!this.#type.hooks) return null;
+    return new Promise((resolve, reject) => {
+      this.#hook = this.#run(outcome, (end) => {
+        if (end.how === "returned" && end.outcome.verdict === "complete") resolve();
+        else reject(new Error(whyHookFailed(end, this.#lateness())));
+      });
+      this.#parts.whenReady((child) => {
+        if (child === null) reject(new Error("it was not run, as the worker has stopped"));
+        else this.#hook!.start(child);
+      });
+    });
+  }
+
+  #run(failed: FailedOutcome | null, settle: (end: RunEnd) => void): RemoteRun {
     const { timeout } = this.#type;
-    if (timeout === null) return;
-    this.#cancel = after(timeout, () => {
-      this.#timedOut = true;
-      this.abort(new QueueError("TIMEOUT", `the attempt timed out after ${timeout / 1000} s`));
-      this.#child!.suspect(1);
-      const job = `job ${this.held.name} (id ${this.held.id})`;
-      this.#cancel = after(this.#parts.killAfter, () => this.#child!.kill(`${job} outlived its timeout`));
-    });
+    return new RemoteRun(this.held, failed, { timeout, killAfter: this.#parts.killAfter, settle });
   }
 
-  ended(outcome: Outcome): void {
-    this.#cancel();
-    if (!this.#timedOut) return this.#resolve(outcome);
-    this.#child!.suspect(-1);
-    this.#resolve(this.#failed(this.#lateness()));
-  }
-
-  cutOff({ how, killed }: Ending): void {
-    this.#cancel();
-    if (this.#timedOut) this.#resolve(this.#failed(this.#lateness()));
-    else if (killed !== null) this.#resolve(handedBack(`its process was ended: ${killed}`));
-    else this.#resolve(this.#failed(`crashed: ${how}`));
+  #judge(end: RunEnd): Outcome | Promise<Outcome> {
+    switch (end.how) {
+      case "returned":
+        return end.outcome;
+      case "timed out": {
+        // Its handler may have seen meanwhile that no further try can help.
+        const discarded = end.outcome?.verdict === "fail" && end.outcome.discarded;
+        return discarded ? end.outcome! : this.#decide(this.#lateness());
+      }
+      case "crashed":
+        return this.#decide(`crashed: ${end.by}`);
+      case "killed":
+        return { verdict: "handBack", problem: `its process was ended: ${end.why}` };
+    }
   }
 
   #lateness(): string {
-    return `timed out after ${this.#type.timeout! / 1000} s`;
+    return `timed out after ${(this.#type.timeout ?? 0) / 1000} s`;
   }
 
-  /** As if its handler had thrown that. */
-  #failed(problem: string): Promise<Outcome> {
-    const error = new Error(problem);
-    // The stack would be the worker's, and say nothing of the handler.
-    error.stack = "";
-    const handle = (): never => {
-      throw error;
-    };
+  /** What becomes of the job as if its handler had thrown that, or where it is not called at all. */
+  #decide(problem: string | null): Promise<Outcome> {
     const { tries, backoff } = this.#type;
-    const type = { ...this.#type, timeout: null, handle };
+    const handle = problem === null ? null : throwing(problem);
+    const type = { ...this.#type, timeout: null, handle, failed: null };
     return new LocalAttempt(this.held, type, { tries, backoff }, () => null).run();
   }
 }
 
-function handedBack(problem: string): Outcome {
-  return { verdict: "handBack", problem };
+function throwing(problem: string): Handler {
+  return () => {
+    const error = new Error(problem);
+    // It would be the worker's, and say nothing of the handler.
+    error.stack = "";
+    throw error;
+  };
+}
+
+function whyHookFailed(end: RunEnd, lateness: string): string {
+  switch (end.how) {
+    case "returned":
+      return "problem" in end.outcome && end.outcome.problem ? end.outcome.problem : end.outcome.verdict;
+    case "timed out":
+      return lateness;
+    case "crashed":
+      return `crashed: ${end.by}`;
+    case "killed":
+      return `its process was ended: ${end.why}`;
+  }
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import process from "node:process";
-import { LocalAttempt } from "../attempt.ts";
-import { describe } from "../describe.ts";
+import { type FailedOutcome, LocalAttempt, type Outcome } from "../attempt.ts";
+import { describe, stackOf } from "../describe.ts";
 import type { Reservation } from "../driver.ts";
 import { QueueError } from "../errors.ts";
 import type { Jobs } from "../job.ts";
@@ -45,6 +45,8 @@ interface HandlersConnection {
   close(): void;
 }
 
+type RunMessage = Extract<ToChild, { type: "run" }>;
+
 class Server {
   readonly #jobs: Jobs | undefined;
   readonly #running = new Map<number, LocalAttempt>();
@@ -80,7 +82,7 @@ class Server {
   }
 
   #hear(messages: readonly ToChild[]): void {
-    const runs: { run: number; held: Reservation }[] = [];
+    const runs: RunMessage[] = [];
     for (const message of messages) {
       switch (message.type) {
         case "begin":
@@ -118,12 +120,12 @@ class Server {
   }
 
   /** The worker must know what had begun should a handler end the process: so it is told first. */
-  #start(runs: readonly { run: number; held: Reservation }[]): void {
+  #start(runs: readonly RunMessage[]): void {
     for (const { run, held } of runs) this.#running.set(run, this.#attempt(held));
     this.#outbox.flush();
     this.#send([{ type: "started", runs: runs.map(({ run }) => run) }], () => {
       this.#database?.began(runs.map(({ held }) => held));
-      for (const { run } of runs) this.#run(run, this.#running.get(run)!);
+      for (const message of runs) this.#run(message, this.#running.get(message.run)!);
     });
   }
 
@@ -133,10 +135,10 @@ class Server {
     return new LocalAttempt(held, type && { ...type, timeout: null }, this.#defaults!, () => this.#db());
   }
 
-  async #run(run: number, attempt: LocalAttempt): Promise<void> {
+  async #run({ run, failed }: RunMessage, attempt: LocalAttempt): Promise<void> {
     this.#last = attempt;
     this.#lastAt = performance.now();
-    const outcome = await attempt.run();
+    const outcome = failed === null ? await attempt.run() : await runHook(attempt, failed);
     this.#running.delete(run);
     this.#database?.ended(attempt.held);
     this.#outbox.put({ type: "ended", run, outcome });
@@ -169,6 +171,16 @@ class Server {
   }
 }
 
+/** As an outcome, what a `failed` hook throws. */
+async function runHook(attempt: LocalAttempt, failed: FailedOutcome): Promise<Outcome> {
+  try {
+    await attempt.failed(failed);
+    return { verdict: "complete" };
+  } catch (error) {
+    return { verdict: "fail", problem: describe(error), stack: stackOf(error), retryIn: 0 };
+  }
+}
+
 async function openDatabase(
   { path, synchronous }: HandlersDatabase,
   warn: (line: string) => void,
@@ -178,6 +190,6 @@ async function openDatabase(
 }
 
 function factsOf([name, type]: [string, JobType]): JobFacts {
-  const { handle, ...rest } = type;
-  return { name, runs: handle !== null, ...rest };
+  const { handle, failed, ...rest } = type;
+  return { name, runs: handle !== null, hooks: failed !== null, ...rest };
 }

@@ -10,15 +10,19 @@ import type { Warn } from "./file.ts";
 /** How long a call waits, in milliseconds. */
 export const LOCK_DEADLINE = 10_000;
 
+/** How long what is pending waits once the driver is being closed, in milliseconds. */
+export const CLOSE_DEADLINE = 2000;
+
 /** What is in the way. */
 export type Obstacle = "lock" | "transaction";
 
-/** What a call is told that has waited for so long. */
-export function gaveUp(obstacle: Obstacle, cause?: unknown): Error {
+/** What a call is told that has waited for so long, or until the driver that was closed could wait no more. */
+export function gaveUp(obstacle: Obstacle, closing: boolean, cause?: unknown): Error {
   const what = obstacle === "lock"
     ? "another connection kept the database locked"
     : "the app's own transaction on this connection stayed open";
-  return new Error(`${what} for ${LOCK_DEADLINE / 1000} s`, { cause });
+  const time = closing ? "while the queue was closed" : `for ${LOCK_DEADLINE / 1000} s`;
+  return new Error(`${what} ${time}`, { cause });
 }
 
 /** How long the app's transaction is waited for in silence, in milliseconds. */
@@ -56,21 +60,26 @@ export class TransactionWatch {
 /**
  * Runs `attempt` once nobody is in the way. At a simultaneous start of several processes even a busy timeout would not
  * help.
+ *
+ * @param leaveAt By when the driver that is being closed must have given up, in milliseconds of `performance.now()`.
  */
 export async function unlocked<Result>(
   connection: Connection,
   watch: TransactionWatch,
   attempt: () => Result,
+  leaveAt: () => number,
 ): Promise<Result> {
   const deadline = performance.now() + LOCK_DEADLINE;
   while (true) {
-    const late = performance.now() > deadline;
+    const now = performance.now();
+    const closing = now > leaveAt();
+    const late = closing || now > deadline;
     try {
       if (!watch.isOpen(connection)) return attempt();
-      if (late) throw gaveUp("transaction");
+      if (late) throw gaveUp("transaction", closing);
     } catch (error) {
       if (faultOf(error) !== "busy") throw error;
-      if (late) throw gaveUp("lock", error);
+      if (late) throw gaveUp("lock", closing, error);
     }
     await new Promise((resolve) => setTimeout(resolve, 1 + Math.random() * 10));
   }

@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly watch: TransactionWatch;
   /** Called after a commit that made jobs ready. */
   stored(): void;
+  /** By when everything that is pending is given up, in milliseconds of `performance.now()`: the driver is being closed. */
+  leaveAt(): number;
   /** Makes the error that callers see. */
   explain(error: unknown): QueueError;
 }
@@ -233,9 +235,11 @@ export class Turn {
   #wait(tasks: Pending[], obstacle: Obstacle, cause?: unknown): void {
     const now = performance.now();
     this.#busySince ??= now;
-    const late = tasks.filter((task) => task.deadline <= now);
-    if (late.length > 0) this.#rejectAll(late, gaveUp(obstacle, cause));
-    this.#pending = [...tasks.filter((task) => task.deadline > now), ...this.#pending];
+    const closing = this.#around.leaveAt() <= now;
+    const isLate = (task: Pending): boolean => closing || task.deadline <= now;
+    const late = tasks.filter(isLate);
+    if (late.length > 0) this.#rejectAll(late, gaveUp(obstacle, closing, cause));
+    this.#pending = [...tasks.filter((task) => !isLate(task)), ...this.#pending];
     if (this.#pending.length === 0) return;
     // A lock that is held for long is asked for less often, at most each 25 ms.
     const most = Math.min(2 + (now - this.#busySince) / 50, 25);

@@ -1,7 +1,7 @@
 /** Jobs for child processes. Each writes lines of JSON to the file that its payload names: word, process, attempt. */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
-import type { Job } from "../../mod.ts";
+import { Discard, type Job, Snooze } from "../../mod.ts";
 
 /** What each payload holds. */
 export interface Told {
@@ -21,6 +21,10 @@ function say(job: ToldJob, word: string, ...rest: unknown[]): void {
 /** Waits, without blocking, for a file of that name beside the one that the payload names. */
 async function waitFor({ data }: ToldJob, name: string): Promise<void> {
   while (!existsSync(`${data.file}.${name}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+function fail(): never {
+  throw new Error("no way");
 }
 
 const kept: Uint8Array[] = [];
@@ -129,6 +133,30 @@ export default {
       process.exit(4);
     },
   },
+  discard: () => {
+    throw new Discard("there is no such user");
+  },
+  snooze: () => {
+    throw new Snooze({ hours: 1 }, "not yet");
+  },
+  regret: {
+    tries: 1,
+    handle: fail,
+    failed: (job: ToldJob, error: Error) => say(job, "regretted", `${job.name}: ${error.message}`),
+  },
+  regretCrash: {
+    tries: 1,
+    handle: () => process.exit(6),
+    failed: (job: ToldJob, error: Error) => say(job, "regretted", `${job.name}: ${error.message}`),
+  },
+  badHook: {
+    tries: 1,
+    handle: fail,
+    failed: () => {
+      throw new Error("the hook, too");
+    },
+  },
+  deadlyHook: { tries: 1, handle: fail, failed: () => process.exit(7) },
   stray: (job: ToldJob) => {
     Promise.reject(new Error("nobody awaits this"));
     say(job, "stray");
