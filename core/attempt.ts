@@ -147,7 +147,7 @@ export class LocalAttempt implements Attempt {
   /** Of the hook, whose time begins when the handler's is over. */
   #hookSignal: LazySignal | null = null;
   /** What the handler threw. */
-  #thrown: ErrorOptions = {};
+  #thrown: ErrorOptions | null = null;
   overrun: Promise<void> | null = null;
 
   /**
@@ -200,7 +200,7 @@ export class LocalAttempt implements Attempt {
     if (!hook) return null;
     this.#hookSignal = new LazySignal();
     const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database);
-    const error = new Error(problem, this.#thrown);
+    const error = new Error(problem, this.#thrown ?? {});
     error.stack = stack ?? `Error: ${problem}`;
     return tracedTo(job, async () => {
       await hook(job, error);

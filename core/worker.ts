@@ -107,8 +107,9 @@ export class Worker {
   #discovering = false;
   #refilling = false;
   #again = false;
-  /** Since when it reserves no more, in milliseconds of `performance.now()`. */
-  #stoppedAt: number | null = null;
+  #stopping = false;
+  /** Since when, in milliseconds of `performance.now()`. */
+  #stoppedAt = Infinity;
   /** Why what runs was aborted by a stop. */
   #aborted: QueueError | null = null;
   #forced = false;
@@ -214,10 +215,6 @@ export class Worker {
     const taken = this.#running.size + this.#hooks.size;
     const slots = this.#parts.slots?.free ?? Infinity;
     return Math.min(concurrency - taken, maxJobs - this.#started, slots);
-  }
-
-  get #stopping(): boolean {
-    return this.#stoppedAt !== null;
   }
 
   #startWaiting(): void {
@@ -407,8 +404,7 @@ export class Worker {
 
   /** Whether a worker that stops has tried for long enough to store an outcome. */
   #givesUp(failingSince: number): boolean {
-    if (this.#stoppedAt === null) return false;
-    return performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
+    return this.#stopping && performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
   }
 
   #stored(attempt: Attempt, duration: number, outcome: Outcome): void {
@@ -444,6 +440,7 @@ export class Worker {
   /** Reserves no more; what runs may take as long as it does. */
   #leave(): void {
     if (this.#stopping) return;
+    this.#stopping = true;
     this.#stoppedAt = performance.now();
     this.#cancelWake?.();
     this.#handBackWaiting();

@@ -430,7 +430,7 @@ for (const { name, command } of runtimes()) {
           const worker = start(["queue:work"], { cwd });
           await worker.saw("START");
           worker.signal(signal);
-          await worker.saw("stopping: waiting up to 30 s for ");
+          await worker.saw("stopping: waiting up to 30 s for 1 running job; a second signal stops at once\n");
           writeFileSync(join(cwd, "go"), "");
           const { status, stdout, stderr } = await worker.ended;
           assert.equal(status, 0, `${signal}: ${stdout} ${stderr}`);
@@ -446,15 +446,97 @@ for (const { name, command } of runtimes()) {
         const worker = start(["queue:work", "--concurrency=2"], { cwd });
         await until(() => worker.stdout.match(/START/g)?.length === 2, "both jobs");
         worker.signal("SIGTERM");
-        await worker.saw("stopping: waiting up to 30 s for ");
+        await worker.saw("stopping: waiting up to 30 s for 2 running jobs; ");
         worker.signal("SIGINT");
-        const { status, stderr } = await worker.ended;
+        const { status, stdout, stderr } = await worker.ended;
         assert.equal(status, 0, stderr);
+        assert.match(stdout, /^stopping at once\n.* HANDED BACK\n.* HANDED BACK\n$/m);
         const attempts: number[] = [];
         const record = (job: { attempt: number }): void => void attempts.push(job.attempt);
         await withQueue(cwd, { obedient: record, stubborn: record }, (queue) =>
           queue.work({ stopWhenEmpty: true }));
         assert.deepEqual(attempts, [1, 1], "the attempts were not spent");
+      }));
+
+    it("aborts and hands back after the grace what still runs, and exits with 0", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `const aborted = (job) => new Promise((done) => job.signal.addEventListener("abort", () => done()));
+          export default {
+            obedient: (job) => aborted(job).then(() => { throw job.signal.reason; }),
+            stubborn: () => new Promise(() => {}),
+            polite: aborted,
+          };`,
+        );
+        await seed(cwd, ["obedient", "stubborn", "polite"]);
+        const graces = [
+          { args: ["--grace=100ms"], env: { QUEUE_GRACE: "60" }, said: "100 ms", grace: "0.1 s" },
+          { args: [], env: { QUEUE_GRACE: "1" }, said: "1 s", grace: "1 s" },
+        ];
+        for (const [round, { args, env, said, grace }] of graces.entries()) {
+          const running = 3 - round;
+          const worker = start(["queue:work", "--concurrency=3", ...args], { cwd, env });
+          await until(() => worker.stdout.match(/START/g)?.length === running, "the jobs");
+          worker.signal("SIGTERM");
+          await worker.saw(`stopping: waiting up to ${said} for ${running} running jobs; `);
+          const { status, stdout, stderr } = await worker.ended;
+          assert.equal(status, 0, stderr);
+          assert.match(stdout, /^.* obedient +1 .* HANDED BACK$/m);
+          assert.match(stdout, /^.* stubborn +2 .* HANDED BACK$/m);
+          if (round === 0) assert.match(stdout, /^.* polite +3 .* DONE$/m);
+          const line =
+            `queue: the worker stops, and its grace of ${grace} is over: ${running} jobs are aborted\n`;
+          assert.equal(stderr, line);
+        }
+        const attempts: number[] = [];
+        const record = (job: { attempt: number }): void => void attempts.push(job.attempt);
+        await withQueue(
+          cwd,
+          { obedient: record, stubborn: record },
+          (queue) => queue.work({ stopWhenEmpty: true }),
+        );
+        assert.deepEqual(attempts, [1, 1], "the attempts were not spent");
+      }));
+
+    it("says when it stops that nothing runs, and refuses a grace that is none", () =>
+      inProject(async (cwd) => {
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("working every queue");
+        worker.signal("SIGTERM");
+        const { status, stdout } = await worker.ended;
+        assert.equal(status, 0);
+        assert.match(stdout, /^stopping: no job is running\n$/m);
+        const refused = await expect(2, "queue:work --grace=long", { cwd });
+        assert.match(refused.stderr, /--grace.*'long'.*500ms/);
+        const setting = await expect(2, "queue:work", { cwd, env: { QUEUE_GRACE: "long" } });
+        assert.match(setting.stderr, /^queue: QUEUE_GRACE="long": expected a whole number/);
+      }));
+
+    it("shows what handlers decide themselves", () =>
+      inFolder(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import { Discard, Snooze } from ${JSON.stringify(new URL("../mod.ts", import.meta.url).href)};
+          export default {
+            nap: () => { throw new Snooze({ minutes: 5 }, "the bank is closed"); },
+            gone: {
+              handle: () => { throw new Discard("no such user"); },
+              failed: (job, error) => console.log("hook " + job.id + " " + error.message),
+            },
+          };`,
+        );
+        await seed(cwd, ["nap", "gone"]);
+        const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
+        assert.match(stdout, / nap +1 +1\/3 +\d+ ms +SNOOZE for 5 m: the bank is closed$/m);
+        assert.match(stdout, / gone +2 +1\/3 +\d+ ms +FAIL: no such user\nhook 2 no such user\n/);
+        assert.equal(stderr, "");
+        await seed(cwd, ["nap"]);
+        const json = await expect(0, "queue:work --json --once", { cwd });
+        const [, { event, error, retryIn }] = json.stdout.trimEnd().split("\n").map((line) =>
+          JSON.parse(line)
+        );
+        assert.deepEqual([event, error, retryIn], ["snoozed", "the bank is closed", 300_000]);
       }));
 
     it("ends without a stack trace when nobody reads its output", () =>

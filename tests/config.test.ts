@@ -89,6 +89,7 @@ const SETTINGS: [setting: string, options: (value: unknown) => Options, values: 
   ["QUEUE_WORKERS", (workers) => ({ workers }), noWholeNumbers(0)],
   ["QUEUE_MAX_PAYLOAD", (maxPayload) => ({ maxPayload }), noWholeNumbers(1)],
   ["retryAfter", (retryAfter) => ({ retryAfter }), [[0, "0"], [0.4, "0"], ...noDurations]],
+  ["grace", (grace) => ({ grace }), noDurations],
   ["timeout", (timeout) => ({ timeout }), [[0, "0"], ...noDurations]],
   ["backoff", (backoff) => ({ backoff }), noDurations],
   ["backoff", (wait) => ({ backoff: [1000, wait] }), noDurations],
@@ -103,15 +104,17 @@ const SETTINGS: [setting: string, options: (value: unknown) => Options, values: 
   ["jobs.a.timeout", (timeout) => ({ jobs: { a: { timeout } } }), [[0, "0"], ...noDurations]],
   ["jobs.a.queue", (queue) => ({ jobs: { a: { queue } } }), noQueues],
   ["jobs.a.priority", (priority) => ({ jobs: { a: { priority } } }), [[null, "null"], ...noPriorities]],
-  ...(["QUEUE_TRIES", "QUEUE_WORKERS", "QUEUE_RETRY_AFTER", "QUEUE_MAX_PAYLOAD"] as const).map((
-    name,
-  ): typeof SETTINGS[number] => [
-    name,
-    (value) => ({ env: { [name]: value } }),
-    ["-1", "1.5", "many", "0x10", "1e3", "NaN", "Infinity", "5 s", "9007199254740992"].map((
-      value,
-    ) => [value, `"${value}"`]),
-  ]),
+  ...(["QUEUE_TRIES", "QUEUE_WORKERS", "QUEUE_RETRY_AFTER", "QUEUE_GRACE", "QUEUE_MAX_PAYLOAD"] as const).map(
+    (
+      name,
+    ): typeof SETTINGS[number] => [
+      name,
+      (value) => ({ env: { [name]: value } }),
+      ["-1", "1.5", "many", "0x10", "1e3", "NaN", "Infinity", "5 s", "9007199254740992"].map((
+        value,
+      ) => [value, `"${value}"`]),
+    ],
+  ),
   ["QUEUE_RETRY_AFTER", (value) => ({ env: { QUEUE_RETRY_AFTER: value } }), [["0", '"0"']]],
   ["QUEUE_MAX_PAYLOAD", (value) => ({ env: { QUEUE_MAX_PAYLOAD: value } }), [["0", '"0"']]],
   ["QUEUE_CONNECTION", (value) => ({ env: { QUEUE_CONNECTION: value } }), [["redis ", '"redis "']]],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Job, Queue, QueueError } from "@x/queue";
+import { type Job, Queue, QueueError, Snooze } from "@x/queue";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
 import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
@@ -409,6 +409,60 @@ withServer("a failure into the database survives each step that is cut", async (
     await driver.close();
     await proxy.stop();
   }
+});
+
+withServer(
+  "a snooze that never reached the server is tried again",
+  async (server) => {
+    const lines: string[] = [];
+    const log = { warn: () => {}, error: (line: string) => void lines.push(line) };
+    const driver = new RedisDriver({ url: server.url, database: ":memory:", log, deadline: DEADLINE });
+    const attempts: number[] = [];
+    const down = Promise.withResolvers<void>();
+    const nap = async (job: Job): Promise<void> => {
+      attempts.push(job.attempt);
+      if (attempts.length > 1) return;
+      await down.promise;
+      throw new Snooze(10);
+    };
+    const queue = new Queue({ driver, env: {}, log, jobs: { nap } });
+    const stopping = new AbortController();
+    try {
+      await queue.dispatch("nap");
+      const working = queue.work({
+        signal: stopping.signal,
+        onEvent: ({ type }) => type === "completed" && stopping.abort(),
+      });
+      await until(() => attempts.length === 1, "the job to run");
+      await server.signal("SIGKILL");
+      await until(
+        () => queue.waiting().then(() => false, ({ message }) => message.includes("nothing was changed")),
+        "the driver to notice",
+      );
+      down.resolve();
+      await until(() => lines.some((line) => line.includes("while storing the outcome")), "a refusal");
+      await server.start();
+      await soon(working, "the worker to end");
+      assert.deepEqual(attempts, [1, 1], "no attempt was spent");
+    } finally {
+      await queue.close();
+    }
+  },
+  "--appendonly",
+  "yes",
+  "--appendfsync",
+  "always",
+);
+
+withServer("closing does not wait for long for calls under way", async (server) => {
+  const proxy = await SilentProxy.start(server.port);
+  const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: 60_000 });
+  await driver.push([job()], null);
+  proxy.silent = true;
+  const pushing = assert.rejects(driver.push([job()], null), isCut);
+  await soon(driver.close(), "the driver to close");
+  await pushing;
+  await proxy.stop();
 });
 
 withServer("closing while it cannot be reached ends once the calls under way have", async (server) => {

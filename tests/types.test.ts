@@ -10,8 +10,10 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
   type Database,
+  Discard,
   type DispatchEntry,
   type Duration,
+  type FailedHook,
   type FailedJob,
   type Handler,
   type Job,
@@ -19,6 +21,8 @@ import {
   type Jobs,
   Queue,
   QueueError,
+  type QueueEvents,
+  type QueueListener,
   type WorkEvent,
 } from "@x/queue";
 
@@ -210,6 +214,84 @@ test("handlers may be written in place, or apart", async () => {
   compiled(() => queue.dispatch("apart", { id: "1" }));
   await queue.work({ stopWhenEmpty: true });
   assert.deepEqual(ran.splice(0), [["handle", 1], ["apart", 2], ["inline", 3], ["untyped", 4]]);
+  await queue.close();
+});
+
+test("a hook takes the job of its handler", async () => {
+  const failed: FailedHook<{ id: number }> = (job) => void ran.push([job.name, job.data.id]);
+  const apart: JobOptions<{ id: number }> = { handle: (job) => void note(job), failed };
+  const hooked = {
+    apart,
+    inline: {
+      tries: 1,
+      handle: (job: Job<{ id: number }>) => {
+        throw new Discard(String(job.data.id));
+      },
+      failed: (job: Job<{ id: number }>, error) => {
+        same<typeof job.data.id, number>();
+        same<typeof job.db, Database>();
+        same<typeof error, Error>();
+        ran.push([error.message, job.data.id]);
+      },
+    },
+  } satisfies Jobs;
+  const queue = new Queue({ database: ":memory:", env: {}, log: { warn() {}, error() {} }, jobs: hooked });
+  await queue.dispatch("inline", { id: 7 });
+  await queue.work({ stopWhenEmpty: true });
+  assert.deepEqual(ran.splice(0), [["7", 7]]);
+  compiled(() => {
+    // @ts-expect-error the payload is the handler's, with a hook, too
+    queue.dispatch("inline", { id: "7" });
+    // @ts-expect-error and where both were written apart
+    queue.dispatch("apart", { id: "7" });
+    // @ts-expect-error a hook of another payload
+    const _odd: JobOptions<{ id: number }> = { failed: (job: Job<{ name: string }>) => job.data.name };
+    // @ts-expect-error a hook is a function
+    const _none: JobOptions = { failed: true };
+    const _unknown: JobOptions<{ id: number }> = {
+      failed: (job) => {
+        // @ts-expect-error there is no more in it
+        job.data.size;
+      },
+    };
+  });
+  const odd = { a: { failed: "log" } } as unknown as Jobs;
+  const refused = "queue: jobs.a.failed is string: expected a function";
+  assert.throws(() => new Queue({ env: {}, jobs: odd }), { name: "QueueError", message: refused });
+  await queue.close();
+});
+
+test("a listener gets the event that it asked for", async () => {
+  const queue = open();
+  const seen: string[] = [];
+  queue.on("completed", (event) => {
+    same<typeof event, QueueEvents["completed"]>();
+    same<typeof event.duration, number>();
+    seen.push(event.type);
+  });
+  queue.on("released", ({ why, error }) => {
+    same<typeof why, "failed" | "snoozed" | "stopped">();
+    same<typeof error, string | null>();
+  });
+  const remove = queue.on("dispatched", ({ duplicate }) => same<typeof duplicate, boolean>());
+  same<typeof remove, () => void>();
+  const any: QueueListener<keyof QueueEvents> = (event) => {
+    if (event.type === "dispatched") same<typeof event.duplicate, boolean>();
+    // @ts-expect-error not every event has one
+    compiled(() => event.duration);
+    seen.push(event.type);
+  };
+  queue.on("workerStopped", any);
+  await queue.dispatch("nothing");
+  await queue.work({ stopWhenEmpty: true });
+  assert.deepEqual(seen, ["completed", "workerStopped"]);
+  ran.splice(0);
+  compiled(() => {
+    // @ts-expect-error no such event
+    queue.on("done", () => {});
+    // @ts-expect-error a dispatch takes no time
+    queue.on("dispatched", ({ duration }) => duration);
+  });
   await queue.close();
 });
 
