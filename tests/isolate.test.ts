@@ -11,6 +11,7 @@ import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
 import type { Told } from "./programs/isolated_jobs.ts";
+import { noRedis, RedisServer } from "./redis_server.ts";
 import { soon, until } from "./until.ts";
 
 const MODULE = fileURLToPath(new URL("programs/isolated_jobs.ts", import.meta.url));
@@ -298,6 +299,44 @@ describe("what a handler decides", () => {
     assert.deepEqual((await bench.queue.failed()).map(({ error }) => error), ["no way", "no way"]);
   });
 });
+
+it(
+  "handlers in processes work off Redis, and have the app's file as job.db",
+  { skip: noRedis },
+  () =>
+    inFolder(async (folder) => {
+      const server = await RedisServer.start();
+      const site = new Site(folder);
+      const queue = new Queue({
+        jobs,
+        connection: "redis",
+        redis: { url: server.url, prefix: "isolate:" },
+        database: site.database,
+        log: { warn: () => {}, error: () => {} },
+        env: {},
+      });
+      try {
+        for (const name of ["note", "database", "exit", "spin"]) {
+          await queue.dispatch(name, site.payload(name));
+        }
+        const stories: string[] = [];
+        await queue.work({
+          processes: { count: 2, module: MODULE, killAfter: 100 },
+          stopWhenEmpty: true,
+          onEvent: ({ type, job, error }) => void stories.push(`${job.name} ${type} ${error ?? ""}`.trim()),
+        });
+        await until(async () => (await queue.waiting()) <= 1, "all but a retry");
+        const ended = stories.filter((story) => !story.includes("started"));
+        assert.ok(ended.includes("note completed"), String(stories));
+        assert.ok(ended.includes("database completed"), String(stories));
+        assert.ok(ended.includes("exit released crashed: exit 3"), String(stories));
+        assert.ok(ended.includes("spin failed timed out after 0.1 s"), String(stories));
+      } finally {
+        await queue.close();
+        await server.stop();
+      }
+    }),
+);
 
 describe("a timeout", () => {
   onBench("aborts the signal in the process, which goes on where the handler returns", async (bench) => {
