@@ -52,6 +52,8 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -61,6 +63,8 @@ export type {
   Moment,
   Moved,
   NewJob,
+  Paused,
+  Progress,
   Pushed,
   QueueCounts,
   QueueShare,

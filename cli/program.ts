@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { type Jobs, serveJobs } from "../mod.ts";
 import { VERSION } from "../version.ts";
+import { cancel, type CancelOptions } from "./cancel.ts";
 import type { Context } from "./context.ts";
 import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
@@ -9,6 +10,8 @@ import { failed, type FailedOptions } from "./failed.ts";
 import { flat } from "./one_line.ts";
 import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
+import { pause, type PauseOptions, resume } from "./pause_resume.ts";
+import { restart, type RestartOptions } from "./restart.ts";
 import { CHILD } from "./processes.ts";
 import { moveFailed, type MoveOptions } from "./retry_forget.ts";
 import { status, type StatusOptions } from "./status.ts";
@@ -66,6 +69,10 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addFailed(program, act);
   addStatus(program, act);
   addDispatch(program, act, jobs === undefined);
+  addPause(program, act, "pause", "hold a queue, or all: no worker starts its jobs");
+  addPause(program, act, "resume", "let workers go on with a queue, or with all");
+  addRestart(program, act);
+  addCancel(program, act);
   addChild(program, act);
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
@@ -193,6 +200,43 @@ function addDispatch(program: Command, act: Act, fromModule: boolean): void {
   if (fromModule) addJobs(command);
   addDatabase(command).action((name: string, payload: string, options: DispatchOptions) =>
     act((context) => dispatch(name, payload, options, context))
+  );
+}
+
+function addPause(program: Command, act: Act, verb: "pause" | "resume", summary: string): void {
+  const run = verb === "pause" ? pause : resume;
+  const more = verb === "pause"
+    ? "Running jobs finish. It holds for every process on the store, until queue:resume."
+    : "Without a queue, every pause is lifted. A queue that is not paused makes the exit status 1.";
+  const command = program.command(`queue:${verb}`)
+    .summary(summary)
+    .description(`${summary[0]!.toUpperCase()}${summary.slice(1)}. ${more}`)
+    .option("--queue <name>", "the queue (default: every one)", notEmpty)
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: PauseOptions) => act((context) => run(options, context)));
+}
+
+function addRestart(program: Command, act: Act): void {
+  const command = program.command("queue:restart")
+    .summary("tell the workers to end, as after a deploy")
+    .description(
+      "Tell every worker that runs by now to end after its running jobs, with exit status 0. What started them starts new ones.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: RestartOptions) => act((context) => restart(options, context)));
+}
+
+function addCancel(program: Command, act: Act): void {
+  const command = program.command("queue:cancel")
+    .summary("remove waiting jobs, and abort running ones")
+    .description(
+      "Remove jobs that wait. Those that run are aborted by their worker within 2 s, and failed unless they finish. " +
+        "An id that is neither makes the exit status 1.",
+    )
+    .argument("<id...>", "ids as queue:dispatch and queue:work print them")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((ids: string[], options: CancelOptions) =>
+    act((context) => cancel(ids, options, context))
   );
 }
 

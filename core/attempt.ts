@@ -10,6 +10,7 @@ import { QueueError } from "./errors.ts";
 import type { Database, Job } from "./job.ts";
 import { decodePayload } from "./payload.ts";
 import type { JobType } from "./registry.ts";
+import { show } from "./show.ts";
 import { steeringOf } from "./steering.ts";
 import { tracedTo } from "./strays.ts";
 import { after } from "./timer.ts";
@@ -55,6 +56,12 @@ export interface Defaults {
   readonly backoff: readonly number[];
 }
 
+/** Takes a handler's word of how far it is: a fraction from 0 to 1, and a note or `null`. Never throws. */
+export type Report = (fraction: number, note: string | null) => void;
+
+/** How many characters of a note are kept. */
+const LONGEST_NOTE = 1000;
+
 /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
 const TIMEOUT_GRACE = 5000;
 
@@ -90,9 +97,16 @@ class RunningJob implements Job {
   readonly priority: number;
   readonly #signal: LazySignal;
   readonly #database: () => unknown;
+  readonly #report: Report;
   #data: { value: unknown } | null = null;
 
-  constructor(held: Reservation, tries: number, signal: LazySignal, database: () => unknown) {
+  constructor(
+    held: Reservation,
+    tries: number,
+    signal: LazySignal,
+    database: () => unknown,
+    report: Report,
+  ) {
     this.id = held.id;
     this.name = held.name;
     this.payload = held.payload;
@@ -102,6 +116,7 @@ class RunningJob implements Job {
     this.priority = held.priority;
     this.#signal = signal;
     this.#database = database;
+    this.#report = report;
   }
 
   get data(): unknown {
@@ -116,6 +131,17 @@ class RunningJob implements Job {
   get db(): Database {
     return this.#database() as Database;
   }
+
+  /** Bound, so that a handler can take it out of its job, as it can the others. */
+  readonly progress = (fraction: number, note?: string): void => {
+    if (typeof fraction !== "number" || !(fraction >= 0 && fraction <= 1)) {
+      throw new QueueError("CONFIG", `fraction=${show(fraction)}: expected a number from 0 to 1`);
+    }
+    if (note !== undefined && typeof note !== "string") {
+      throw new QueueError("CONFIG", `note=${show(note)}: expected text`);
+    }
+    this.#report(fraction, note?.slice(0, LONGEST_NOTE).toWellFormed() ?? null);
+  };
 }
 
 /** One attempt at a job: its handler runs in this process, or in a child. */
@@ -143,6 +169,7 @@ export class LocalAttempt implements Attempt {
   readonly #type: JobType | undefined;
   readonly #backoff: readonly number[];
   readonly #database: () => unknown;
+  readonly #report: Report;
   readonly #signal = new LazySignal();
   /** Of the hook, whose time begins when the handler's is over. */
   #hookSignal: LazySignal | null = null;
@@ -155,10 +182,18 @@ export class LocalAttempt implements Attempt {
    * @param type Its job type; `undefined` where the app has none of that name.
    * @param defaults The queue's own tries and backoff.
    * @param database Opens the app's database for a handler that asks for it.
+   * @param report Takes the handler's word of how far it is.
    */
-  constructor(held: Reservation, type: JobType | undefined, defaults: Defaults, database: () => unknown) {
+  constructor(
+    held: Reservation,
+    type: JobType | undefined,
+    defaults: Defaults,
+    database: () => unknown,
+    report: Report,
+  ) {
     this.held = held;
-    this.job = new RunningJob(held, type?.tries ?? defaults.tries, this.#signal, database);
+    this.job = new RunningJob(held, type?.tries ?? defaults.tries, this.#signal, database, report);
+    this.#report = report;
     this.#type = type;
     this.#database = database;
     this.#backoff = type?.backoff ?? defaults.backoff;
@@ -199,7 +234,7 @@ export class LocalAttempt implements Attempt {
     const hook = this.#type?.failed;
     if (!hook) return null;
     this.#hookSignal = new LazySignal();
-    const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database);
+    const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database, this.#report);
     const error = new Error(problem, this.#thrown ?? {});
     error.stack = stack ?? `Error: ${problem}`;
     return tracedTo(job, async () => {

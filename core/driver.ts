@@ -58,6 +58,8 @@ export interface Reservation {
   readonly priority: number;
   /** Proves that the holder still holds it. */
   readonly token: string;
+  /** Whether it was cancelled while an earlier attempt had it: it is to be failed, and not run. Left out where it was not. */
+  readonly cancelled?: true;
 }
 
 /** What a worker asks for. */
@@ -90,6 +92,8 @@ export interface Reserved {
   readonly nextIn: number | null;
   /** `false` where the driver knows that the store has no queue that `queues()` did not name last time; else left out. */
   readonly newQueues?: boolean;
+  /** As in {@linkcode Controls}: told with every reservation, so that an idle worker asks for nothing else. */
+  readonly restarts: number;
 }
 
 /** How to give back a job that is to run again. */
@@ -166,6 +170,37 @@ export interface QueueCounts {
   readonly oldest: number | null;
 }
 
+/** Which queues are paused: their jobs are not reserved. */
+export interface Paused {
+  /** Whether every queue is, whatever its name. */
+  readonly all: boolean;
+  /** Those that are paused by name, sorted. */
+  readonly queues: readonly string[];
+}
+
+/** What the workers of a store are told, by whatever process. */
+export interface Controls {
+  /** How many restarts were asked for, ever: a worker that sees more than at its start finishes, and ends. */
+  readonly restarts: number;
+  /** Which queues are paused. */
+  readonly paused: Paused;
+  /** The ids of cancelled jobs that were held by a worker at that time; some may not be any more. */
+  readonly cancelled: readonly string[];
+}
+
+/** What became of a job that was cancelled: a waiting one is removed; one that is held, its worker is told. */
+export type Cancelled = "removed" | "cancelling";
+
+/** How far a handler says that it is. */
+export interface Progress {
+  /** From 0 to 1. */
+  readonly fraction: number;
+  /** What it says besides, where it does. */
+  readonly note: string | null;
+  /** When it said so, in epoch milliseconds. */
+  readonly at: number;
+}
+
 /** What hears of pushes, from {@linkcode Driver.listen} on. */
 export interface Listener {
   /** Says that the listener has nothing to do: the next push, from any process, wakes it or another one that rests. */
@@ -184,6 +219,11 @@ export interface Driver {
   /** The app's database, for `job.db`; only after `open`. A driver may open it when it is first asked for. */
   readonly database: unknown;
   /**
+   * Says that the `failed` hook of a job that was settled uses `database`, until the returned function is called. For a
+   * driver that looks after what is left open there; others leave it out.
+   */
+  lend?(held: Reservation): () => void;
+  /**
    * How many calls of `reserve` a worker may have under way at once. More than 1 helps a store that works on one while
    * the worker runs what another brought. Default: 1.
    */
@@ -192,7 +232,7 @@ export interface Driver {
   push(jobs: readonly NewJob[], now: Moment): Promise<string[]>;
   /** As `push`, but a job whose key is known is not stored again. For jobs whose push must bear being repeated. */
   pushOnce(jobs: readonly KeyedJob[], now: Moment): Promise<Pushed[]>;
-  /** Takes due jobs (and expired ones), counts their attempt, and holds them under a new token. */
+  /** Takes due jobs (and expired ones) of queues that are not paused, counts their attempt, and holds them under a new token. */
   reserve(request: ReserveRequest): Promise<Reserved>;
   /** Renews what is still held, as if reserved at `now`, and returns those (the same objects) that no longer are. */
   extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]>;
@@ -220,6 +260,26 @@ export interface Driver {
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]>;
   /** Deletes failed jobs and returns those that were there. */
   forget(selection: FailedSelection): Promise<Moved[]>;
+  /** Pauses one queue, or all where it is `null`: from now on, nothing of it is reserved. `false` where it was. */
+  pause(queue: string | null): Promise<boolean>;
+  /** Lifts the pause of one queue or, where it is `null`, every pause, and wakes workers. `false` where there was none. */
+  resume(queue: string | null): Promise<boolean>;
+  /** Counts a restart: every worker that has been told of fewer is to end. */
+  restart(): Promise<void>;
+  /**
+   * Removes a waiting job; of one that is held, remembers that it was cancelled until it is settled or retried.
+   * `null`, and nothing changed, where there is no such job, as where it has failed.
+   */
+  cancel(id: string): Promise<Cancelled | null>;
+  /** What workers are told: cheap enough to be asked for each second. */
+  controls(): Promise<Controls>;
+  /**
+   * Keeps how far a job is, until it is settled, another attempt begins, or `life` milliseconds have passed at least;
+   * `false`, and nothing changed, where it is no longer held.
+   */
+  report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean>;
+  /** How far the job said that it is; `null` where it does not run, or has said nothing. */
+  progress(id: string): Promise<Progress | null>;
   /** Finishes what is under way, for 2 s at most, and lets go of what the driver opened itself. */
   close(): Promise<void>;
 }

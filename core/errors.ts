@@ -17,7 +17,8 @@
  * | `CLOSED` | the queue was closed before the call |
  * | `LEASE_LOST` | reason of an aborted `job.signal`: another worker may hold the job now |
  * | `TIMEOUT` | reason of an aborted `job.signal`: the attempt ran longer than its `timeout` |
- * | `STOPPED` | reason of an aborted `job.signal`: the worker was told to stop at once |
+ * | `CANCELLED` | reason of an aborted `job.signal`: somebody cancelled the job |
+ * | `STOPPED` | reason of an aborted `job.signal`: the worker stops, and its grace is over, or it has none |
  */
 export type QueueErrorCode =
   | "UNKNOWN"
@@ -28,6 +29,7 @@ export type QueueErrorCode =
   | "CLOSED"
   | "LEASE_LOST"
   | "TIMEOUT"
+  | "CANCELLED"
   | "STOPPED";
 
 /**

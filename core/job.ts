@@ -47,12 +47,21 @@ export interface Job<Data = unknown, Db = Database> {
   /** Its priority; higher runs first. */
   readonly priority: number;
   /**
-   * Aborted when the attempt should end early: its `timeout` passed, its lease was lost, or the worker stops and its
-   * grace is over. The reason is a `QueueError` whose code says which.
+   * Aborted when the attempt should end early: its `timeout` passed, its lease was lost, somebody cancelled it, or the
+   * worker stops and its grace is over. The reason is a `QueueError` whose code says which.
    */
   readonly signal: AbortSignal;
   /** The app's database: the connection that the queue was given, or one that it opened for handlers. */
   readonly db: Db;
+  /**
+   * Says how far the handler is, to be read by `queue.progress(id)` in any process until the attempt ends. The latest
+   * word is stored, at most once a second; where the store fails, that is logged, and the handler goes on.
+   *
+   * @param fraction From 0 to 1.
+   * @param note A word to go with it, of which 1,000 characters are kept.
+   * @throws {QueueError} `CONFIG` for what is no such fraction, or no text.
+   */
+  progress(fraction: number, note?: string): void;
 }
 
 /**

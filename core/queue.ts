@@ -18,7 +18,18 @@ import {
   wholeNumber,
 } from "./config.ts";
 import { describe } from "./describe.ts";
-import type { Driver, FailedJob, FailedSelection, KeyedJob, Moved, NewJob, QueueCounts } from "./driver.ts";
+import type {
+  Cancelled,
+  Driver,
+  FailedJob,
+  FailedSelection,
+  KeyedJob,
+  Moved,
+  NewJob,
+  Paused,
+  Progress,
+  QueueCounts,
+} from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
@@ -345,6 +356,7 @@ export class Queue<const J extends Jobs = Jobs> {
       grace: options.grace === undefined ? this.#settings.grace : toMilliseconds(options.grace, "grace"),
       stopWhenEmpty: stopWhenEmpty ?? false,
       logFailures: logFailures ?? true,
+      restarts: true,
       signal,
       forceSignal,
       onEvent,
@@ -441,7 +453,8 @@ export class Queue<const J extends Jobs = Jobs> {
    *
    * @param workers How many jobs run at a time. Default: `QUEUE_WORKERS`: 1, or 0 in production, where `queue:work`
    * runs as a service of its own. With 0 nothing starts, and a line says so if jobs are waiting.
-   * A store that cannot be opened yet is logged and tried again, as any store error.
+   * A store that cannot be opened yet is logged and tried again, as any store error. It ends with its app:
+   * {@linkcode restart} does not reach it.
    * @throws {QueueError} `CONFIG` for options that cannot work.
    */
   start(
@@ -464,7 +477,9 @@ export class Queue<const J extends Jobs = Jobs> {
       const warned = this.#warnOfWaiting();
       return { stop: () => warned };
     }
-    const ended = this.#run(checked, false).catch((error) => this.#log.error(describe(error)));
+    const ended = this.#run({ ...checked, restarts: false }, false).catch((error) =>
+      this.#log.error(describe(error))
+    );
     return {
       stop: () => {
         stopping.abort();
@@ -522,6 +537,73 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async waiting(): Promise<number> {
     return (await this.#load()).waiting();
+  }
+
+  /**
+   * Holds a queue, or all: no worker of this store starts a job of it until it is resumed. What runs finishes.
+   *
+   * @param queue Its name. Left out, every queue, also those that come later.
+   * @returns Whether it was not paused before.
+   * @throws {QueueError} `CONFIG` for what is no queue's name, `DB` when the store fails.
+   */
+  async pause(queue?: string): Promise<boolean> {
+    const name = queue === undefined ? null : checkQueue(queue, "queue");
+    return await (await this.#load()).pause(name);
+  }
+
+  /**
+   * Lets the workers go on with a queue, or with all.
+   *
+   * @param queue Its name: lifts the pause of that name, and not one of all queues. Left out, lifts every pause.
+   * @returns Whether there was such a pause.
+   * @throws {QueueError} As {@linkcode pause}.
+   */
+  async resume(queue?: string): Promise<boolean> {
+    const name = queue === undefined ? null : checkQueue(queue, "queue");
+    return await (await this.#load()).resume(name);
+  }
+
+  /**
+   * Which queues are paused.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async paused(): Promise<Paused> {
+    return (await (await this.#load()).controls()).paused;
+  }
+
+  /**
+   * Tells every worker of this store that runs by now to take nothing new, finish what runs and end, within about 2 s
+   * where it is idle. Workers of {@linkcode start}, inside an app, go on: they end with it.
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async restart(): Promise<void> {
+    await (await this.#load()).restart();
+  }
+
+  /**
+   * Removes a waiting job; tells the worker of a running one, in whatever process, to abort its `job.signal` with the
+   * reason `CANCELLED`, within about 2 s. If its handler then throws, or does not return within 5 s, the job is in
+   * `failed_jobs` with the error `cancelled`.
+   *
+   * @param id What `dispatch` returned.
+   * @returns `"removed"` or `"cancelling"`; `null` where there is no such job, as where it is done or has failed.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async cancel(id: string | number): Promise<Cancelled | null> {
+    return await (await this.#load()).cancel(String(id));
+  }
+
+  /**
+   * How far a running job said that it is, by {@linkcode Job.progress}.
+   *
+   * @param id What `dispatch` returned.
+   * @returns `null` where it does not run, or has said nothing.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async progress(id: string | number): Promise<Progress | null> {
+    return await (await this.#load()).progress(String(id));
   }
 
   /**
@@ -609,8 +691,8 @@ export class Queue<const J extends Jobs = Jobs> {
     const driver = await this.#load();
     return {
       driver,
-      attempt: (held) =>
-        new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database),
+      attempt: (held, report) =>
+        new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database, report),
       retryAfter: this.#settings.retryAfter,
       events: this.#events,
       log: this.#log,

@@ -10,6 +10,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import type { Attempt, FailedOutcome, Outcome } from "./attempt.ts";
+import { ControlKeeper, type ControlParts } from "./controls.ts";
 import { describe, oneLine } from "./describe.ts";
 import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -39,17 +40,12 @@ export interface Slots {
   onChange: (() => void) | null;
 }
 
-/** What a worker works with. */
-export interface WorkerParts {
-  readonly driver: Driver;
-  /** Makes the attempt at a job: who runs its handler is not the worker's affair. */
-  readonly attempt: (held: Reservation) => Attempt;
+/** What a worker works with. Who makes its attempts, and where their handlers run, is not the worker's affair. */
+export interface WorkerParts extends ControlParts {
   /** Left out where only `concurrency` limits how many run. */
   readonly slots?: Slots;
-  readonly retryAfter: number;
   /** Hears of what workers do. */
   readonly events: Listeners;
-  readonly log: Log;
 }
 
 /** How a worker works. */
@@ -69,6 +65,8 @@ export interface WorkerOptions {
   readonly forceSignal?: AbortSignal;
   readonly onEvent?: (event: WorkEvent) => unknown;
   readonly logFailures: boolean;
+  /** Whether it ends when the workers of the store are told to restart. */
+  readonly restarts: boolean;
 }
 
 /** How long an idle worker goes without looking, whatever the bell says, in milliseconds. */
@@ -76,6 +74,12 @@ const POLL = 1000;
 
 /** The first and the longest wait after a store error, in milliseconds. */
 const BACK_OFF = [100, 10_000];
+
+/**
+ * How many handlers are started in one turn, where the store can bring the next ones meanwhile: with short jobs, store and
+ * worker are busy at the same time.
+ */
+const SLICE = 25;
 
 /** How much work to prefetch, in milliseconds, judged by how long the last handlers took. */
 const AHEAD = 10;
@@ -91,8 +95,10 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #options: WorkerOptions;
   readonly #leases: LeaseKeeper;
+  readonly #overlap: number;
   readonly #audience: Audience;
   readonly #countdown: Countdown;
+  readonly #controls: ControlKeeper;
   /** What runs, and since when, in milliseconds of `performance.now()`. */
   readonly #running = new Map<Attempt, number>();
   /** Those whose `failed` hook runs: they take a slot, too. */
@@ -133,8 +139,10 @@ export class Worker {
   constructor(parts: WorkerParts, options: WorkerOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#overlap = parts.driver.overlap ?? 1;
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
+    this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#countdown = new Countdown(options.grace, {
       abort: (reason, late) => this.#abortRunning(reason, late),
       force: () => this.#handBackRunning(),
@@ -170,6 +178,7 @@ export class Worker {
       this.#cancelWake?.();
       this.#countdown.cancel();
       this.#leases.close();
+      this.#controls.close();
       this.#listener?.close();
       if (slots !== undefined) slots.onChange = null;
       ignoreStrays();
@@ -195,9 +204,9 @@ export class Worker {
     if (!this.#paused) this.#cancelWake?.();
     this.#startWaiting();
     if (this.#stopping) return this.#finish();
-    if (this.#free() <= 0 || this.#waiting.length > 0) return;
-    const free = this.#free() - this.#asked;
-    if (free <= 0 || this.#discovering || this.#reserving >= (this.#parts.driver.overlap ?? 1)) {
+    if (this.#free() <= 0) return;
+    const free = this.#free() - this.#asked - this.#waiting.length;
+    if (free <= 0 || this.#discovering || this.#reserving >= this.#overlap) {
       this.#again = true;
       return;
     }
@@ -218,7 +227,12 @@ export class Worker {
   }
 
   #startWaiting(): void {
+    let most = this.#overlap > 1 ? SLICE : Infinity;
     while (this.#waiting.length > 0 && this.#free() > 0 && !this.#stopping) {
+      if (most-- === 0) {
+        setImmediate(() => this.#pump());
+        return;
+      }
       const next = this.#waiting.shift()!;
       if (this.#leases.holds(next)) this.#start(next);
       // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.
@@ -244,7 +258,7 @@ export class Worker {
       now: null,
       retryAfter,
     }).then(
-      ({ jobs, nextIn, newQueues }) => {
+      ({ jobs, nextIn, newQueues, restarts }) => {
         this.#reserving--;
         this.#asked -= limit;
         this.#failures = 0;
@@ -253,6 +267,7 @@ export class Worker {
         this.#leases.hold(jobs, since);
         announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
+        this.#controls.heard(restarts);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
         if (this.#again || jobs.length >= limit) this.#pump();
@@ -327,7 +342,7 @@ export class Worker {
   // Running
 
   #start(held: Reservation): void {
-    const attempt = this.#parts.attempt(held);
+    const attempt = this.#controls.attempt(held);
     this.#started++;
     const startedAt = this.#lastAt = performance.now();
     this.#running.set(attempt, startedAt);
@@ -418,7 +433,7 @@ export class Worker {
   }
 
   #runHook(attempt: Attempt, outcome: FailedOutcome): void {
-    const running = this.#outside(() => runHook(attempt, outcome, this.#parts.log));
+    const running = this.#outside(() => runHook(attempt, outcome, this.#parts));
     if (running === null) return;
     this.#hooks.add(attempt);
     // It began after the grace: it has the rest of the time that is given to react.
@@ -444,6 +459,13 @@ export class Worker {
     this.#stoppedAt = performance.now();
     this.#cancelWake?.();
     this.#handBackWaiting();
+  }
+
+  /** The store tells its workers to restart: whoever started this one starts the next. */
+  #restart(): void {
+    if (!this.#options.restarts || this.#stopping) return;
+    this.#parts.log.warn("queue: told to restart: ending after the running jobs");
+    this.stop();
   }
 
   /** Aborts what runs and gives everything back, without spending the attempts. */
@@ -502,10 +524,17 @@ export class Worker {
 }
 
 /** Runs the job type's `failed` hook; `null` where it has none. Never rejects. */
-function runHook(attempt: Attempt, outcome: FailedOutcome, log: Log): Promise<void> | null {
-  return attempt.failed(outcome)?.catch((error) => {
+function runHook(
+  attempt: Attempt,
+  outcome: FailedOutcome,
+  { driver, log }: WorkerParts,
+): Promise<void> | null {
+  const running = attempt.failed(outcome);
+  if (running === null) return null;
+  const giveBack = driver.lend?.(attempt.held);
+  return running.catch((error) => {
     log.error(`queue: the failed hook of ${label(attempt.held)} threw: ${describe(error)}`);
-  }) ?? null;
+  }).finally(giveBack);
 }
 
 /**
@@ -527,8 +556,9 @@ export async function runOnce(
     [held] = (await next()).jobs;
   }
   if (held === undefined) return false;
+  const controls = new ControlKeeper(parts, () => {});
   announceReserved(parts, [held]);
-  const attempt = parts.attempt(held);
+  const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
   const leases = new LeaseKeeper(driver, retryAfter, moment, log);
@@ -556,7 +586,7 @@ export async function runOnce(
       return announce(parts, "lost", attempt, duration);
     }
     announce(parts, SETTLED[outcome.verdict], attempt, duration, outcome);
-    if (outcome.verdict === "fail") await Promise.race([runHook(attempt, outcome, log), forced]);
+    if (outcome.verdict === "fail") await Promise.race([runHook(attempt, outcome, parts), forced]);
   };
   try {
     stop.signal.addEventListener("abort", begin);
@@ -568,6 +598,7 @@ export async function runOnce(
     }
     return true;
   } finally {
+    controls.close();
     stop.signal.removeEventListener("abort", begin);
     countdown.cancel();
     leases.close();

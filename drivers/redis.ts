@@ -14,6 +14,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -23,6 +25,7 @@ import type {
   Moment,
   Moved,
   NewJob,
+  Progress,
   Pushed,
   QueueCounts,
   Release,
@@ -32,11 +35,12 @@ import type {
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
-import { coalesce } from "./redis/coalesce.ts";
+import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
+import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures } from "./redis/failures.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
-import { isLost, Link } from "./redis/link.ts";
+import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
 import {
   COMPLETE,
@@ -85,11 +89,18 @@ const KEY_LIFE = 86_400;
 /** How often expired and due jobs are looked for while there are others, in milliseconds. */
 const SWEEP_EVERY = 100;
 
+/** How often a reservation is tried anew because what workers are told has just changed. */
+const MOST_CHANGES = 10;
+/** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
+const MOST_LOOKS = 4;
+
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
 
 /** Jobs in Redis. */
 export class RedisDriver implements Driver {
+  /** Redis works on one reservation while the worker runs what another brought. */
+  readonly overlap = 4;
   readonly #options: RedisOptions;
   readonly #prefix: string;
   readonly #link: Link;
@@ -98,15 +109,18 @@ export class RedisDriver implements Driver {
   readonly #bellKey: string;
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
-  readonly #push: (push: { jobs: readonly NewJob[]; now: Moment }) => Promise<string[]>;
-  readonly #complete: (held: Reservation) => Promise<boolean>;
-  readonly #release: (released: Released) => Promise<boolean>;
+  readonly #controls: RedisControls;
+  readonly #pushes = new Lot<Push, string[]>((pushes) => this.#sendPushes(pushes));
+  readonly #completions = new Lot<Reservation, boolean>((held) => this.#sendCompletions(held));
+  readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
+  /** A reservation that goes out with the completions of this turn. */
+  #rider: Rider | null = null;
   /** What was settled here: a reservation is settled once, and one handed back looks like the next one of its job. */
   readonly #settled = new WeakSet<Reservation>();
   /** What may have been settled, by a call whose reply was lost. */
   readonly #uncertain = new WeakSet<Reservation>();
-  /** The next reservation's token; the store does not see it. */
-  #token = Math.floor(Math.random() * 2 ** 52);
+  /** The next reservation's mark; the store does not see it. */
+  #mark = Math.floor(Math.random() * 2 ** 52);
   #sweptAt = -Infinity;
   /** How many lanes there were when `queues` answered last. */
   #announced: number | null = null;
@@ -138,16 +152,17 @@ export class RedisDriver implements Driver {
       () => this.#link.call(["ZADD", this.#bellKey, "0", "0"]),
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
+    this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
     this.#failures = options.failed === "redis"
-      ? new RedisFailures(this.#link, this.#lanes, this.#prefix)
+      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, (ids) => this.#controls.forget(ids))
       : new DatabaseFailures(this.#app.failures, {
         isHeld: (held) => this.#isHeld(held),
-        complete: (held) => this.#complete(held),
-        pushOnce: (jobs, ids) => this.#pushOnce(jobs, null, ids),
+        complete: (held) => this.#completions.add(held),
+        pushOnce: async (jobs, ids, generations) => {
+          await this.#controls.forget(ids);
+          return this.#pushOnce(jobs, null, ids, generations);
+        },
       });
-    this.#push = coalesce((pushes) => this.#sendPushes(pushes));
-    this.#complete = coalesce((held) => this.#sendCompletions(held));
-    this.#release = coalesce((released) => this.#sendReleases(released));
   }
 
   /** The connection of the app's database. */
@@ -165,7 +180,7 @@ export class RedisDriver implements Driver {
 
   /** Stores jobs; all pushes of one turn go into one command. */
   push(jobs: readonly NewJob[], now: Moment): Promise<string[]> {
-    return this.#under(() => jobs.length === 0 ? Promise.resolve([]) : this.#push({ jobs, now }));
+    return this.#under(() => jobs.length === 0 ? Promise.resolve([]) : this.#pushes.add({ jobs, now }));
   }
 
   /** Stores the jobs whose key is not known yet. */
@@ -182,19 +197,20 @@ export class RedisDriver implements Driver {
         limit,
         prefetch: Math.min(request.prefetch, RESERVE_LIMIT - limit),
       };
-      if (this.#lanes.count === null) await this.#readLanes();
-      const first = await this.#reserve(asked);
-      // Lanes are added and never taken away, so their number tells whether there are new ones.
-      const isNew = first.lanes >= 0 && this.#lanes.count !== first.lanes;
-      if (isNew) await this.#readLanes();
-      if (first.jobs.length >= limit || !isNew) {
-        return this.#toReserved(request, first);
+      const woken = this.#bell.takeWoken();
+      for (let looks = 1, changes = 1;;) {
+        if (this.#lanes.count === null) await this.#readLanes();
+        const told = this.#controls.told ?? await this.#controls.read();
+        const queues = this.#controls.unpaused(request.queues, told);
+        const taken = await this.#reserve({ ...asked, queues, told, woken, anyLanes: looks === MOST_LOOKS });
+        if (taken.hasChanged) {
+          await this.#controls.read();
+          if (changes++ === MOST_CHANGES) return this.#toReserved(request, told, { ...taken, nextIn: 0 });
+        } else if (taken.areNew) {
+          this.#lanes.count = null;
+          looks++;
+        } else return this.#toReserved(request, told, taken);
       }
-      const rest = { ...asked, limit: limit - first.jobs.length };
-      const second = await this.#reserve(rest);
-      if (second.lanes >= 0 && this.#lanes.count !== second.lanes) this.#lanes.count = null;
-      const jobs = [...first.jobs, ...second.jobs];
-      return this.#toReserved(request, { ...second, jobs });
     });
   }
 
@@ -209,13 +225,18 @@ export class RedisDriver implements Driver {
         const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
         order.forEach((one, index) => kept[index] === 1 || lost.push(one));
       }
+      for (const one of lost) this.#app.handlers?.ended(one);
       return lost;
     });
   }
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#complete(held).then((done) => done || repeated));
+    return this.#settle(
+      held,
+      true,
+      (repeated) => this.#completions.add(held).then((done) => done || repeated),
+    );
   }
 
   /** Makes a job available again. */
@@ -223,18 +244,20 @@ export class RedisDriver implements Driver {
     if (how.counted) {
       return this.#settle(
         held,
-        (repeated) => this.#release({ held, how, now }).then((done) => done || repeated),
+        false,
+        (repeated) => this.#releases.add({ held, how, now }).then((done) => done || repeated),
       );
     }
-    // With its attempt given back it looks like the next reservation of this job: where the reply was lost, no second try
-    // can tell them apart.
+    this.#app.handlers?.ended(held);
+    // With its attempt given back it looks like the next reservation of this job: where it may have been done, no second
+    // try can tell them apart.
     return this.#under(async () => {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);
       try {
-        return await this.#release({ held, how, now });
+        return await this.#clearing(held, false, this.#releases.add({ held, how, now }));
       } catch (error) {
-        if (!isLost(error)) this.#settled.delete(held);
+        if (!mayHaveRun(error)) this.#settled.delete(held);
         throw error;
       }
     });
@@ -242,7 +265,7 @@ export class RedisDriver implements Driver {
 
   /** Moves a job to the failed ones. */
   fail(held: Reservation, why: Failure): Promise<boolean> {
-    return this.#settle(held, (repeated) => this.#failures.fail(held, why, repeated));
+    return this.#settle(held, true, (repeated) => this.#failures.fail(held, why, repeated));
   }
 
   /** Hears pushes of every process, each by one listener. */
@@ -311,6 +334,46 @@ export class RedisDriver implements Driver {
     return this.#under(() => this.#failures.forget(selection));
   }
 
+  /** Pauses. */
+  pause(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.pause(queue));
+  }
+
+  /** Lifts pauses, and wakes a worker. */
+  resume(queue: string | null): Promise<boolean> {
+    return this.#under(() => this.#controls.resume(queue));
+  }
+
+  /** Counts a restart. */
+  restart(): Promise<void> {
+    return this.#under(() => this.#controls.restart());
+  }
+
+  /** Looks through the lanes, some members at a time, for the job of an id. */
+  cancel(id: string): Promise<Cancelled | null> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      return await this.#controls.cancel(id);
+    });
+  }
+
+  /** What workers are told. */
+  controls(): Promise<Controls> {
+    return this.#under(() => this.#controls.controls());
+  }
+
+  /** Keeps how far a held job is. */
+  report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean> {
+    return this.#under(() =>
+      this.#settled.has(held) ? Promise.resolve(false) : this.#controls.report(held, how, life, now)
+    );
+  }
+
+  /** How far a job is. */
+  progress(id: string): Promise<Progress | null> {
+    return this.#under(() => this.#controls.progress(id));
+  }
+
   /** Finishes what is under way, for 2 s at most, and closes what this driver opened. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -358,7 +421,7 @@ export class RedisDriver implements Driver {
 
   // Pushing
 
-  async #sendPushes(pushes: readonly { jobs: readonly NewJob[]; now: Moment }[]): Promise<string[][]> {
+  async #sendPushes(pushes: readonly Push[]): Promise<string[][]> {
     const refused = await this.#refuseReturns(pushes.map(({ jobs }) => jobs));
     const ids = pushes.map(({ jobs }) => jobs.map(() => randomUUID() as string));
     // Times of the caller's own, as a test has them, are not mixed with others in a command.
@@ -402,6 +465,7 @@ export class RedisDriver implements Driver {
     jobs: readonly KeyedJob[],
     now: Moment,
     ids: readonly string[] = jobs.map(() => randomUUID()),
+    generations: readonly number[] = [],
   ): Promise<Pushed[]> {
     if (jobs.length === 0) return [];
     const [refused] = await this.#refuseReturns([jobs]);
@@ -417,7 +481,7 @@ export class RedisDriver implements Driver {
         key === null ? "" : "1",
         delaySeconds(delay),
         ids[index],
-        toMember(0, ids[index], name, payload),
+        toMember(0, ids[index], name, payload, generations[index]),
       );
     });
     const stored = await this.#storing(this.#link.run(PUSH_ONCE, keys, values)) as string[];
@@ -463,74 +527,134 @@ export class RedisDriver implements Driver {
     this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
   }
 
-  async #reserve(request: ReserveRequest): Promise<Taken> {
+  /** With the completions of this turn, where there are any: then one call of the script does both. */
+  #reserve(request: LaneRequest): Promise<Taken> {
+    if (request.now !== null || !this.#completions.isWaiting || this.#rider !== null) {
+      return this.#sendReserve(request, this.#lanesOf(request), []).then(({ taken }) => taken);
+    }
+    return new Promise((resolve, reject) => this.#rider = { request, resolve, reject });
+  }
+
+  /** The lanes that a request looks at, numbered from 1 in the order of their keys. */
+  #lanesOf({ queues }: ReserveRequest): Map<Lane, number> {
     const lanes = new Map<Lane, number>();
-    const picks: string[] = [];
-    request.queues.forEach(({ queue, limit }, share) => {
+    for (const { queue } of queues) {
       for (const lane of this.#lanes.in(queue)) {
-        let at = lanes.get(lane);
-        if (at === undefined) lanes.set(lane, at = lanes.size + 1);
-        picks.push(String(at), String(share), String(limit));
+        if (!lanes.has(lane)) lanes.set(lane, lanes.size + 1);
       }
-    });
+    }
+    return lanes;
+  }
+
+  async #sendReserve(
+    request: LaneRequest,
+    lanes: ReadonlyMap<Lane, number>,
+    done: readonly Reservation[],
+  ): Promise<{ taken: Taken; lost: ReadonlySet<number> }> {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
-    const all = [...lanes.keys()];
-    const answer = await this.#link.run(RESERVE, [
-      this.#bellKey,
-      this.#lanes.set,
-      `${this.#prefix}queue:malformed`,
-      ...all.flatMap(({ keys }) => keys),
-    ], [
+    const known = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
+    const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
+    for (const lane of lanes.keys()) keys.push(...lane.keys);
+    keys.push(this.#controls.key);
+    const values = [
       seconds(request.now),
       String(request.retryAfter / 1000),
       String(request.limit),
       String(request.prefetch),
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
-      this.#bell.takeWoken() ? "1" : "",
-      ...picks,
-    ]) as [number, number, string, ...(number | string)[]];
-    if (answer[1] > 0) {
+      request.woken ? "1" : "",
+      known,
+      String(done.length),
+      request.told.revision,
+    ];
+    for (const held of done) {
+      values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
+    }
+    request.queues.forEach(({ queue, limit }, share) => {
+      for (const lane of this.#lanes.in(queue)) {
+        values.push(String(lanes.get(lane)), String(share), String(limit));
+      }
+    });
+    const answer = await this.#link.run(RESERVE, keys, values) as [
+      lanes: number,
+      malformed: number,
+      nextIn: string,
+      lost: number,
+      ...rest: (number | string)[],
+    ];
+    const [laneCount, malformed, nextIn, lostCount] = answer;
+    if (malformed > 0) {
       this.#options.log?.warn(
-        `queue: ${answer[1]} ${answer[1] === 1 ? "member was" : "members were"} no jobs of ours: ` +
+        `queue: ${malformed} ${malformed === 1 ? "member was" : "members were"} no jobs of ours: ` +
           `set aside in ${this.#prefix}queue:malformed`,
       );
     }
+    const lost = new Set(answer.slice(4, 4 + lostCount).map((at) => Number(at) - 1));
+    const all = [...lanes.keys()];
     const jobs: Reservation[] = [];
-    const token = String(this.#token++);
-    for (let at = 3; at < answer.length; at += 2) {
+    const mark = this.#mark++;
+    for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
-      jobs.push(fromMember(answer[at + 1] as string, queue, priority, token));
+      const held = fromMember(answer[at + 1] as string, queue, priority, mark);
+      jobs.push(request.told.cancelled.has(held.id) ? { ...held, cancelled: true } : held);
     }
-    return { jobs, lanes: answer[0], nextIn: answer[2] === "" ? null : Number(answer[2]) };
+    const hasChanged = laneCount === CHANGED;
+    const areNew = !hasChanged && known !== "" && Number(known) !== laneCount;
+    return { taken: { jobs, areNew, hasChanged, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
   }
 
-  #toReserved(request: ReserveRequest, { jobs, nextIn }: Taken): Reserved {
+  #toReserved(request: ReserveRequest, { restarts }: Told, { jobs, nextIn }: Taken): Reserved {
+    this.#app.handlers?.began(jobs);
     // More was asked for than one call takes.
     const capped = jobs.length < request.limit && jobs.length >= RESERVE_LIMIT;
-    return { jobs, nextIn: capped ? 0 : nextIn, newQueues: this.#lanes.count !== this.#announced };
+    const newQueues = this.#lanes.count !== this.#announced;
+    return { jobs, nextIn: capped ? 0 : nextIn, newQueues, restarts };
   }
 
   // Settling
 
-  /** Settles a reservation once; after an error it may be tried again. */
-  #settle(held: Reservation, act: (repeated: boolean) => Promise<boolean>): Promise<boolean> {
+  /** Settles a reservation once; after an error it may be tried again. `over`: its job is done or failed by that. */
+  #settle(
+    held: Reservation,
+    over: boolean,
+    act: (repeated: boolean) => Promise<boolean>,
+  ): Promise<boolean> {
+    this.#app.handlers?.ended(held);
     return this.#under(async () => {
       if (this.#settled.has(held)) return false;
       this.#settled.add(held);
       try {
-        return await act(this.#uncertain.has(held));
+        return await this.#clearing(held, over, act(this.#uncertain.has(held)));
       } catch (error) {
         this.#settled.delete(held);
-        if (isLost(error)) this.#uncertain.add(held);
+        if (mayHaveRun(error)) this.#uncertain.add(held);
         throw error;
       }
     });
   }
 
+  async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
+    const settled = await settling;
+    if (settled && this.#controls.concerns(held)) await this.#controls.ended(held, over);
+    return settled;
+  }
+
   async #sendCompletions(jobs: readonly Reservation[]): Promise<boolean[]> {
+    const rider = this.#rider;
+    this.#rider = null;
+    if (rider !== null) {
+      const lanes = this.#lanesOf(rider.request);
+      if (jobs.length <= LOT && jobs.every((held) => lanes.has(this.#lanes.of(held.queue, held.priority)))) {
+        const sent = this.#sendReserve(rider.request, lanes, jobs);
+        sent.then(({ taken }) => rider.resolve(taken), rider.reject);
+        const { lost } = await sent;
+        return jobs.map((_, index) => !lost.has(index));
+      }
+      this.#sendReserve(rider.request, lanes, []).then(({ taken }) => rider.resolve(taken), rider.reject);
+    }
     if (jobs.length === 1) {
       const [, , reserved] = this.#lanes.of(jobs[0].queue, jobs[0].priority).keys;
       return [await this.#link.call(["ZREM", reserved, memberOf(jobs[0])]) === 1];
@@ -608,6 +732,26 @@ export class RedisDriver implements Driver {
 
 type Counted = [inLine: number, due: number, delayed: number, expired: number, reserved: number];
 
+interface Push {
+  readonly jobs: readonly NewJob[];
+  readonly now: Moment;
+}
+
+interface LaneRequest extends ReserveRequest {
+  /** Whether to take jobs though there be other lanes than are known. */
+  readonly anyLanes: boolean;
+  /** What workers are told, as far as is known. */
+  readonly told: Told;
+  /** Whether the bell led here: then it rings for others where jobs are left. */
+  readonly woken: boolean;
+}
+
+interface Rider {
+  readonly request: LaneRequest;
+  resolve(taken: Taken): void;
+  reject(error: unknown): void;
+}
+
 interface Released {
   readonly held: Reservation;
   readonly how: Release;
@@ -617,10 +761,15 @@ interface Released {
 /** What one RESERVE took. */
 interface Taken {
   readonly jobs: readonly Reservation[];
-  /** How many lanes the store has; -1 where it was not asked. */
-  readonly lanes: number;
+  /** Whether the store has lanes that were not asked for: then there are no jobs. */
+  readonly areNew: boolean;
+  /** Whether workers are told something that is not known here: then there are no jobs, either. */
+  readonly hasChanged: boolean;
   readonly nextIn: number | null;
 }
+
+/** What RESERVE answers where workers were told something that is not known here. */
+const CHANGED = -2;
 
 const PLAIN =
   "queue: the Redis client that `connect` opens loses carriage returns in replies: payloads with one are refused, and left to other workers";

@@ -16,6 +16,8 @@
  */
 import { dirname } from "node:path";
 import type {
+  Cancelled,
+  Controls,
   Driver,
   FailedJob,
   FailedSelection,
@@ -25,6 +27,7 @@ import type {
   Moment,
   Moved,
   NewJob,
+  Progress,
   Pushed,
   QueueCounts,
   Release,
@@ -35,6 +38,15 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { Bell } from "./sqlite/bell.ts";
 import { adapt, type Connection, isConnection, openFile, refuseOtherRows } from "./sqlite/connection.ts";
+import {
+  cancelJob,
+  countRestart,
+  pauseQueue,
+  readControls,
+  readProgress,
+  resumeQueue,
+  toProgress,
+} from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
 import { FailedJobs, forgetFailed, insertFailed, retryFailed, selectFailed } from "./sqlite/failed_jobs.ts";
 import {
@@ -122,6 +134,12 @@ export class SqliteDriver implements Driver {
     return this.#handlers === null ? this.#connection?.raw : this.#handlers.get();
   }
 
+  /** Lets the hook have transactions of its own on the handlers' connection, and ends one that it leaves open. */
+  lend(held: Reservation): () => void {
+    this.#handlers?.began([held]);
+    return () => this.#handlers?.ended(held);
+  }
+
   /** Opens the file and makes or upgrades its tables. */
   async open(): Promise<void> {
     if (this.#isClosed) return this.#rejectClosed();
@@ -197,7 +215,7 @@ export class SqliteDriver implements Driver {
     return this.#settle(
       (connection) =>
         connection.run(
-          `UPDATE jobs SET reserved_at = NULL, token = NULL, available_at = coalesce(?, available_at),
+          `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL, available_at = coalesce(?, available_at),
             attempts = attempts - ? ${HELD}`,
           how.delay === null ? null : (at + how.delay) / 1000,
           how.counted ? 0 : 1,
@@ -273,6 +291,44 @@ export class SqliteDriver implements Driver {
     return this.#inLots(selection, forgetFailed, false);
   }
 
+  /** Pauses. */
+  pause(queue: string | null): Promise<boolean> {
+    return this.#settle((connection) => pauseQueue(connection, queue));
+  }
+
+  /** Lifts pauses, and wakes workers. */
+  resume(queue: string | null): Promise<boolean> {
+    return this.#settle((connection) => resumeQueue(connection, queue), true);
+  }
+
+  /** Counts a restart. */
+  restart(): Promise<void> {
+    return this.#settle(countRestart);
+  }
+
+  /** Removes a waiting job, or marks the row of one that is held. */
+  cancel(id: string): Promise<Cancelled | null> {
+    return this.#settle((connection) => cancelJob(connection, id));
+  }
+
+  /** Reads what workers are told. */
+  controls(): Promise<Controls> {
+    return this.#read(readControls);
+  }
+
+  /** Keeps how far a job is, in its row, which goes when it is settled: so its life needs no end. */
+  report(held: Reservation, how: Omit<Progress, "at">, _life: number, now: Moment): Promise<boolean> {
+    const progress = toProgress(how, now ?? Date.now());
+    return this.#settle((connection) =>
+      connection.run(`UPDATE jobs SET progress = ? ${HELD}`, progress, ...fence(held)) > 0
+    );
+  }
+
+  /** Reads how far a job is. */
+  progress(id: string): Promise<Progress | null> {
+    return this.#read((connection) => readProgress(connection, id));
+  }
+
   /**
    * The `failed_jobs` table, for a driver whose failures live in the app's database while its jobs do not.
    *
@@ -280,6 +336,15 @@ export class SqliteDriver implements Driver {
    */
   get failures(): FailedJobs {
     return new FailedJobs((run) => this.#settle(run));
+  }
+
+  /**
+   * The connection that handlers get, for such a driver; `null` where it is the app's own, or not open yet.
+   *
+   * @internal
+   */
+  get handlers(): HandlersConnection | null {
+    return this.#handlers;
   }
 
   /**

@@ -7,6 +7,8 @@ import { root } from "./runtimes.ts";
 /** How a command is run. */
 export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv;
+  /** Where it runs: the repository's folder by default. */
+  readonly cwd?: string;
   /** It is killed after so many seconds. */
   readonly seconds: number;
   /** What it prints is shown, kept, or both. */
@@ -23,13 +25,13 @@ export interface Ending {
 }
 
 /**
- * Runs a command in the repository's folder, without input, and waits for its end. It gets a process group of its
+ * Runs a command, without input, and waits for its end. It gets a process group of its
  * own, so that one that hangs, or is interrupted, ends with all that it started.
  */
 export function run(path: string, args: readonly string[], options: CommandOptions): Promise<Ending> {
   const stream = options.output === "show" ? "inherit" : "pipe";
-  const env = options.env ?? process.env;
-  const child = spawn(path, args, { cwd: root, env, stdio: ["ignore", stream, stream], detached: true });
+  const { env = process.env, cwd = root } = options;
+  const child = spawn(path, args, { cwd, env, stdio: ["ignore", stream, stream], detached: true });
   const end = (signal: NodeJS.Signals): void => {
     try {
       process.kill(-child.pid!, signal);

@@ -27,6 +27,10 @@ const COMMANDS = [
   "queue:failed",
   "queue:status",
   "queue:dispatch",
+  "queue:pause",
+  "queue:resume",
+  "queue:restart",
+  "queue:cancel",
 ];
 
 /** Jobs that end in each way; `patient` until there is a file `go`. */
@@ -250,6 +254,12 @@ for (const { name, command } of runtimes()) {
           ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
           ["queue:dispatch echo --priority=high", /--priority/, /from -100 to 100/],
           ["queue:dispatch echo --queue=a,b", /queue="a,b"/],
+          ["queue:pause --queue=a,b", /queue="a,b"/],
+          ["queue:resume --queue=*", /queue="\*"/],
+          ["queue:pause mail", /too many arguments/],
+          ["queue:restart now", /too many arguments/],
+          ["queue:cancel", /missing required argument/],
+          ["queue:pasue", /Did you mean queue:pause\?/],
         ];
         const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
         for (const [at, [line, ...answers]] of slips.entries()) {
@@ -297,8 +307,129 @@ for (const { name, command } of runtimes()) {
 
         const after = await expect(0, "queue:status --json", { cwd });
         assert.deepEqual(JSON.parse(after.stdout), {
-          queues: [{ queue: "slow", ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null }],
+          queues: [{
+            queue: "slow",
+            ready: 0,
+            delayed: 1,
+            reserved: 0,
+            failed: 0,
+            oldest: null,
+            wait: null,
+            paused: false,
+          }],
           total: { ready: 0, delayed: 1, reserved: 0, failed: 0, oldest: null, wait: null },
+          paused: { all: false, queues: [] },
+        });
+      }));
+
+    it("pauses and resumes a queue, or all, and shows it", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch echo held", { cwd });
+        const said = await session([
+          "queue:pause --queue=mail",
+          "queue:pause --queue=mail",
+          "queue:pause",
+          "queue:pause --json",
+          "queue:status",
+          "queue:status --json",
+          "queue:work --stop-when-empty",
+          "queue:resume --queue=default",
+          "queue:resume --queue=mail",
+          "queue:pause --queue=mail",
+          "queue:resume",
+          "queue:resume",
+          "queue:resume --queue=mail",
+          "queue:resume --json",
+          "queue:status",
+          "queue:work --stop-when-empty",
+        ], { cwd });
+        const outcomes = said.map(({ status, stdout, stderr }) => [status, stdout, stderr] as const);
+        assert.deepEqual(outcomes.slice(0, 3), [
+          [0, "paused mail\n", ""],
+          [0, "mail was paused before\n", ""],
+          [0, "paused every queue\n", ""],
+        ]);
+        const paused = { all: true, queues: ["mail"] };
+        assert.deepEqual(JSON.parse(said[3]!.stdout), { changed: false, paused });
+        assert.match(said[4]!.stdout, /^default \(paused\) +1 +0 +0 +0 .*\nmail \(paused\) +0 +0 +0 +0 /m);
+        assert.match(said[4]!.stdout, /\nevery queue is paused: queue:resume lets workers go on\n$/);
+        const shown = JSON.parse(said[5]!.stdout);
+        assert.deepEqual(shown.paused, paused);
+        assert.deepEqual(
+          shown.queues.map((one: Record<string, unknown>) => [one.queue, one.paused]),
+          [["default", true], ["mail", true]],
+        );
+        assert.doesNotMatch(said[6]!.stdout, /held/);
+        const rest = ": every queue is paused, until queue:resume without --queue\n";
+        assert.deepEqual(outcomes.slice(7, 13), [
+          [1, "", `queue: default is not paused by its name${rest}`],
+          [0, `resumed mail${rest}`, ""],
+          [0, "paused mail\n", ""],
+          [0, "resumed every queue\n", ""],
+          [0, "nothing was paused\n", ""],
+          [1, "", "queue: mail is not paused by its name\n"],
+        ]);
+        assert.deepEqual(JSON.parse(said[13]!.stdout), {
+          changed: false,
+          paused: { all: false, queues: [] },
+        });
+        assert.doesNotMatch(said[14]!.stdout, /paused/);
+        assert.match(said[15]!.stdout, /echo held/);
+      }));
+
+    it("cancels jobs that wait, and one that runs in another process", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch obedient", { cwd });
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("START");
+        await expect(0, "queue:dispatch echo --delay=1h", { cwd });
+        await expect(0, "queue:dispatch echo --delay=1h", { cwd });
+        const [some, asJson, odd] = await session([
+          "queue:cancel 1 2 99 2",
+          "queue:cancel 3 2 --json",
+          "queue:cancel a\u0007b",
+        ], { cwd });
+        assert.deepEqual(some, {
+          status: 1,
+          stdout: "cancelling 1\nremoved 2\n",
+          stderr: "queue: no job 99 waits or runs\n",
+        });
+        assert.equal(asJson!.status, 1);
+        assert.deepEqual(JSON.parse(asJson!.stdout), { removed: ["3"], cancelling: [], unknown: ["2"] });
+        assert.equal(odd!.status, 1);
+        await worker.saw("FAIL: cancelled");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+        const failed = await expect(0, "queue:failed", { cwd });
+        assert.match(failed.stdout, /\n 1 +obedient .* cancelled\n$/);
+      }));
+
+    it("tells a worker process to end, which finishes its job and exits with 0", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch patient", { cwd });
+        const [busy, idle] = [
+          start(["queue:work"], { cwd }),
+          start(["queue:work", "--queue=none"], { cwd }),
+        ];
+        await busy.saw("START");
+        await idle.saw("working none");
+        // It has looked for jobs by then: what it was not told before is new to it.
+        await expect(0, "queue:status", { cwd });
+        await until(async () => {
+          const told = await expect(0, "queue:restart", { cwd });
+          assert.equal(told.stdout, "told the workers to end after their running jobs\n");
+          return idle.child.exitCode !== null;
+        }, "the idle worker to end");
+        assert.equal((await idle.ended).status, 0);
+        assert.match((await idle.ended).stderr, /^queue: told to restart: ending after the running jobs\n$/);
+        await until(() => busy.stderr.includes("told to restart"), "the busy worker to hear");
+        assert.equal(busy.child.exitCode, null, "its job runs yet");
+        writeFileSync(join(cwd, "go"), "");
+        const ended = await busy.ended;
+        assert.equal(ended.status, 0);
+        assert.match(ended.stdout, /patient went\n.*DONE\n$/);
+        assert.deepEqual(JSON.parse((await expect(0, "queue:restart --json", { cwd })).stdout), {
+          restart: true,
         });
       }));
 

@@ -57,6 +57,11 @@ export class Clock {
     return this.#now;
   }
 
+  /** How many timers wait. */
+  get waiting(): number {
+    return this.#timers.size;
+  }
+
   /** Lets `milliseconds` pass: each timer goes off at its time, and what it sets off comes to rest before the next. */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;

@@ -17,6 +17,7 @@ import type {
   Reserved,
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
+import { controlling } from "./controls.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */
@@ -46,13 +47,13 @@ export interface Store {
 }
 
 /** What a test of the suite gets. */
-interface Session {
+export interface Session {
   readonly driver: Driver;
   another(): Driver;
 }
 
 /** The present of these tests, and the lease that they ask for. */
-const T = 1_800_000_000_000;
+export const T = 1_800_000_000_000;
 const LEASE = 90_000;
 
 /** Texts that some layer between here and the disk may take for something else. */
@@ -104,10 +105,11 @@ export function conformance(subject: Subject): void {
   failing(check);
   looking(check);
   living(check);
+  controlling(check);
 }
 
 /** What a test takes for granted that not every store has. */
-type Need = "two drivers" | "due times" | "exact queues";
+export type Need = "two drivers" | "due times" | "exact queues";
 
 function reason(subject: Subject, needs: Need | undefined): string | undefined {
   if (needs === "two drivers") return subject.alone;
@@ -115,7 +117,8 @@ function reason(subject: Subject, needs: Need | undefined): string | undefined {
   return needs === "exact queues" ? subject.remembers : undefined;
 }
 
-type Check = (
+/** Declares a test of the suite. */
+export type Check = (
   sentence: string,
   run: (session: Session) => Promise<void>,
   needs?: Need,
@@ -396,6 +399,19 @@ function reserving(check: Check): void {
     assert.deepEqual(rest.map(({ payload }) => payload), ["h3", "l2", "h4"]);
   });
 
+  check("a queue gives no more than its share, also where leases end meanwhile", async ({ driver }) => {
+    await driver.push([job({ queue: "high", payload: "h1" })], T);
+    await take(driver, { queues: ["high"] });
+    // A look just before the lease ends, so that a store that looks for ended ones now and then does not soon do so again.
+    await driver.push([job({ queue: "low", payload: "l1" })], T);
+    await take(driver, { queues: ["low"], now: T + LEASE - 1 });
+    await driver.push([job({ queue: "high", payload: "h2" })], T + LEASE);
+    const queues = [{ queue: "high", limit: 1 }, { queue: "low", limit: 1 }];
+    const asked = { queues, limit: 2, prefetch: 0, now: T + LEASE, retryAfter: LEASE };
+    assert.equal((await driver.reserve(asked)).jobs.length, 1);
+    assert.equal((await driver.reserve(asked)).jobs.length, 1, "the other one is left for the next");
+  });
+
   check("an empty queue leaves its share to those after it", async ({ driver }) => {
     await driver.push(["1", "2", "3"].map((payload) => job({ queue: "low", payload })), T);
     const queues = [{ queue: "high", limit: 3 }, { queue: "low", limit: 3 }];
@@ -548,6 +564,57 @@ function leases(check: Check): void {
 }
 
 function settling(check: Check): void {
+  check(
+    "what a turn completes and what it reserves next do not get in each other's way",
+    async ({ driver }) => {
+      const payloads = Array.from({ length: 40 }, (_, index) => String(index));
+      await driver.push(
+        payloads.map((payload) =>
+          job({ payload, priority: Number(payload) % 3, queue: Number(payload) % 2 ? "a" : "b" })
+        ),
+        null,
+      );
+      const request = {
+        queues: [{ queue: "a", limit: 10 }, { queue: "b", limit: 10 }],
+        limit: 10,
+        prefetch: 0,
+        now: null,
+        retryAfter: LEASE,
+      };
+      const ran: string[] = [];
+      let stale: Reservation | null = null;
+      let held = (await driver.reserve(request)).jobs;
+      while (held.length > 0) {
+        ran.push(...held.map(({ payload }) => payload));
+        const again: Promise<boolean>[] = stale === null ? [] : [driver.complete({ ...stale })];
+        const done = held.map((one) => driver.complete(one));
+        const next = driver.reserve(request);
+        assert.deepEqual(await Promise.all(done), held.map(() => true));
+        assert.deepEqual(await Promise.all(again), again.map(() => false), "it is gone");
+        stale = held[3];
+        held = (await next).jobs;
+      }
+      assert.deepEqual(ran.sort(), payloads.sort());
+      assert.equal(await driver.waiting(), 0);
+    },
+  );
+
+  check("a completion goes well beside a reservation from another queue", async ({ driver }) => {
+    await driver.push([job({ payload: "a", queue: "a" }), job({ payload: "b", queue: "b" })], null);
+    const from = (queue: string) => ({
+      queues: [{ queue, limit: 1 }],
+      limit: 1,
+      prefetch: 0,
+      now: null,
+      retryAfter: LEASE,
+    });
+    const [a] = (await driver.reserve(from("a"))).jobs;
+    const done = driver.complete(a);
+    const next = driver.reserve(from("b"));
+    assert.equal(await done, true);
+    assert.deepEqual((await next).jobs.map(({ payload }) => payload), ["b"]);
+  });
+
   check("a completed job is gone", async ({ driver }) => {
     await driver.push([job()], T);
     const [held] = await take(driver);
@@ -636,6 +703,14 @@ function settling(check: Check): void {
     }
   });
 
+  check("a job that is completed twice in one turn takes no other one with it", async ({ driver }) => {
+    await driver.push(["1", "2", "3"].map((payload) => job({ payload })), T);
+    const [first, second, third] = await take(driver, { limit: 3 });
+    const answers = await Promise.all([first, first, third].map((one) => driver.complete(one)));
+    assert.deepEqual(answers, [true, false, true]);
+    assert.deepEqual(await driver.extend([second], T), [], "it is still held");
+  });
+
   check("of two settlements of one reservation the first holds", async ({ driver }) => {
     await driver.push([job()], T);
     const [held] = await take(driver);
@@ -706,6 +781,31 @@ function fencing(check: Check): void {
         assert.equal(await driver.complete(held), true);
       },
     );
+  }
+
+  for (const [does, act, answer] of STALE) {
+    check(`a worker that ${does} an attempt of before a retry changes nothing`, async ({ driver }) => {
+      await driver.push([job({ payload: "p" })], T);
+      const [stale] = await take(driver);
+      // Twice, so that an attempt of the first retry is stale, too.
+      const [second] = await take(driver, { now: T + LEASE });
+      await driver.fail(second, failure());
+      const [failed] = await driver.failed({ after: null, limit: 1 });
+      assert.equal((await driver.retry({ ids: [failed.id] }, T + LEASE)).length, 1);
+      const [third] = await take(driver, { now: T + LEASE });
+      const [fourth] = await take(driver, { now: T + 2 * LEASE });
+      await driver.fail(fourth, failure());
+      const [again] = await driver.failed({ after: null, limit: 1 });
+      await driver.retry({ ids: [again.id] }, T + 2 * LEASE);
+      const [held] = await take(driver, { now: T + 2 * LEASE });
+      assert.deepEqual([held.id, held.attempt], [stale.id, stale.attempt], "the same job and attempt");
+      const before = await picture(driver, T + 2 * LEASE);
+      assert.equal(await act(driver, stale), answer, "of before the first retry");
+      assert.equal(await act(driver, third), answer, "of before the second");
+      assert.deepEqual(await picture(driver, T + 2 * LEASE), before);
+      assert.deepEqual(await driver.extend([held], T + 2 * LEASE), [], "it is still held");
+      assert.equal(await driver.complete(held), true);
+    });
   }
 
   check("of many stale completions in one turn none holds", async ({ driver }) => {
@@ -1093,6 +1193,13 @@ function living(check: Check): void {
       failed: () => driver.failed({ after: null, limit: 1 }),
       retry: () => driver.retry({ after: null, limit: 1 }, T),
       forget: () => driver.forget({ after: null, limit: 1 }),
+      pause: () => driver.pause(null),
+      resume: () => driver.resume(null),
+      restart: () => driver.restart(),
+      cancel: () => driver.cancel(held.id),
+      controls: () => driver.controls(),
+      report: () => driver.report(held, { fraction: 0.5, note: null }, LEASE, T),
+      progress: () => driver.progress(held.id),
     };
     for (const [name, call] of Object.entries(calls)) {
       await assert.rejects(call, (error) => error instanceof QueueError && error.code === "CLOSED", name);
@@ -1118,7 +1225,8 @@ export function failure(): Failure {
   return { error: "nope", stack: null, failedAt: T };
 }
 
-interface Asked {
+/** What a test asks of a reservation. */
+export interface Asked {
   queues?: readonly string[];
   limit?: number;
   prefetch?: number;
@@ -1126,7 +1234,8 @@ interface Asked {
   retryAfter?: number;
 }
 
-function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
+/** Reserves, at `T` and one job from the default queue unless asked otherwise. */
+export function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
   const { queues = ["default"], limit = 1, prefetch = 0, now = T, retryAfter = LEASE } = asked;
   return driver.reserve({
     queues: queues.map((queue) => ({ queue, limit: limit + prefetch })),

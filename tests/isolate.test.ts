@@ -99,6 +99,7 @@ const jobs = Object.fromEntries(
     "regretCrash",
     "badHook",
     "deadlyHook",
+    "steps",
   ].map((name) => [name, {}]),
 ) as Record<string, Record<never, never>>;
 
@@ -337,6 +338,35 @@ it(
       }
     }),
 );
+
+describe("what operators tell a worker with processes", () => {
+  onBench("reaches its jobs, and how far they are is known", async (bench) => {
+    const id = await bench.dispatch("steps");
+    bench.work({}, { concurrency: 2 });
+    await bench.hears("steps");
+    const progress = await until(() => bench.queue.progress(id), "the progress");
+    assert.deepEqual([progress!.fraction, progress!.note], [0.5, "half of it"]);
+    const [[, pid]] = bench.said("steps");
+    assert.equal(await bench.queue.cancel(id), "cancelling");
+    const event = await bench.event("failed", "steps");
+    assert.equal(event.error, "cancelled");
+    assert.deepEqual(bench.said("aborted").map(([, , , code]) => code), ["CANCELLED"]);
+    await bench.dispatch("note");
+    await bench.event("completed", "note");
+    assert.equal(bench.said("note")[0][1], pid, "its process goes on");
+  });
+
+  onBench("kills a cancelled job that does not end, and tells the worker to end", async (bench) => {
+    const id = await bench.dispatch("forever");
+    const ended = bench.work({});
+    const [[, pid]] = await bench.hears("forever");
+    await bench.queue.cancel(id);
+    assert.equal((await bench.event("failed", "forever")).error, "cancelled");
+    assert.equal(isAlive(pid), false);
+    await bench.queue.restart();
+    await soon(ended, "the worker to end");
+  });
+});
 
 describe("a timeout", () => {
   onBench("aborts the signal in the process, which goes on where the handler returns", async (bench) => {
@@ -756,7 +786,7 @@ onCommandLine(
     await store(site, "wait", "note");
     const worker = start([...WORK, "--processes=2"], { detached: true });
     await site.hears("waiting");
-    await site.hears("note");
+    await until(() => /note .* DONE/.test(worker.stdout), "the other job to be done");
     process.kill(-worker.pid, "SIGINT");
     await until(
       () => worker.stdout.includes("stopping: waiting up to 30 s for 1 running job;"),

@@ -84,7 +84,10 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 
 /** What the command line says of itself: the long options of each command, by its name. */
 async function help(): Promise<Map<string, string[]>> {
-  const names = ["work", "retry", "forget", "failed", "status", "dispatch"].map((name) => `queue:${name}`);
+  const names = [
+    ...["work", "retry", "forget", "failed", "status", "dispatch"],
+    ...["pause", "resume", "restart", "cancel"],
+  ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
       for (const name of ["", ...${JSON.stringify(names)}]) {

@@ -313,6 +313,79 @@ onRedis("what is no job of ours is set aside, with a line", async (place) => {
   );
 });
 
+onRedis("a completion whose reservation failed on the way is known for what it is", async (place) => {
+  const { server, prefix } = place;
+  const driver = place.driver();
+  await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
+  const [held] = await take(driver, { now: null });
+  await server.client.set(`${prefix}queue:delayed`, "no sorted set");
+  // Not within the time in which due jobs were looked for already.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  const done = driver.complete(held);
+  const next = take(driver, { now: null });
+  await assert.rejects(done, isRefusal("REDIS", "WRONGTYPE"));
+  await assert.rejects(next, isRefusal("REDIS", "WRONGTYPE"));
+  await server.client.del(`${prefix}queue:delayed`);
+  assert.equal(await driver.complete(held), true, "it was done, or is now");
+  assert.equal(await driver.complete(held), false);
+  assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
+});
+
+onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const seen: number[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: server.url, prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        torn: ({ db }: Job) => {
+          db.exec("CREATE TABLE orders (item TEXT)");
+          db.exec("BEGIN IMMEDIATE");
+          db.exec("INSERT INTO orders VALUES ('tea')");
+          throw new Error("kaboom");
+        },
+        whole: ({ db }: Job) => {
+          db.exec("BEGIN");
+          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
+          db.exec("COMMIT");
+        },
+      },
+    });
+    await queue.dispatchMany([["torn"], ["whole"]]);
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to go on");
+    assert.deepEqual(seen, [0], "what it wrote was rolled back");
+    assert.equal((await queue.failed()).length, 1, "the lock was let go of");
+    assert.equal(
+      lines.filter((line) => line.includes("left a transaction open")).length,
+      1,
+      lines.join("\n"),
+    );
+    await queue.close();
+  });
+});
+
+onRedis("lanes that are new to a worker get what is theirs at its next look", async (place) => {
+  const driver = place.driver();
+  const other = place.driver();
+  const ask = {
+    queues: [{ queue: "a", limit: 1 }, { queue: "b", limit: 2 }],
+    limit: 3,
+    prefetch: 0,
+    now: T,
+    retryAfter: LEASE,
+  };
+  await driver.push([job({ queue: "a", payload: "low" }), job({ queue: "b", payload: "b" })], T);
+  assert.equal((await driver.reserve({ ...ask, limit: 0 })).jobs.length, 0, "it knows these two");
+  await other.push([job({ queue: "a", payload: "high", priority: 5 })], T);
+  const { jobs } = await driver.reserve(ask);
+  assert.deepEqual(jobs.map(({ payload }) => payload), ["high", "b"], "one of a, by its priority");
+});
+
 // The clock
 
 onRedis("a worker whose clock is ahead takes neither what others hold nor what is not due", async (place) => {
@@ -446,7 +519,8 @@ onRedis("IPv6", async (place) => {
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
-  "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +hset +hdel +hmget +hgetall +hincrby +incr";
+  "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
+  "+zremrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
 
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
@@ -471,6 +545,22 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
       await driver.complete(one);
       assert.equal(ids.includes(one.id) || one.id !== "", true);
     }
+    await driver.pause(null);
+    await driver.resume(null);
+    await driver.pause("other");
+    await driver.resume("other");
+    await driver.restart();
+    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.cancel(ready), "removed");
+    assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job()], T);
+    const [told] = await take(driver);
+    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
+    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
+    assert.equal(await driver.cancel(told.id), "cancelling");
+    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
+    await driver.complete(told);
+    assert.deepEqual((await driver.controls()).cancelled, []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
@@ -560,6 +650,22 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     await driver.complete(held[0]);
     await driver.fail(held[1], { error: "x", stack: null, failedAt: T });
     assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
+    await driver.pause(null);
+    await driver.resume(null);
+    await driver.pause("other");
+    await driver.resume("other");
+    await driver.restart();
+    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.cancel(ready), "removed");
+    assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job()], T);
+    const [told] = await take(driver);
+    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
+    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
+    assert.equal(await driver.cancel(told.id), "cancelling");
+    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
+    await driver.complete(told);
+    assert.deepEqual((await driver.controls()).cancelled, []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();

@@ -50,6 +50,13 @@ for (const failed of ["database", "redis"]) {
       const [, broken] = new RegExp(`(${id})`).exec(
         run("queue:dispatch", "broken", "--queue=mail", "--priority=3"),
       )!;
+      const [, doomed] = new RegExp(`(${id})`).exec(run("queue:dispatch", "echo", "no", "--delay=1h"))!;
+      assert.equal(run("queue:cancel", doomed), `removed ${doomed}\n`);
+      assert.equal(run("queue:pause"), "paused every queue\n");
+      assert.doesNotMatch(run("queue:work", "--stop-when-empty"), /echo hi\n/);
+      assert.match(run("queue:status"), /^default \(paused\) +1 +0 /m);
+      assert.equal(run("queue:resume"), "resumed every queue\n");
+      assert.match(run("queue:restart"), /^told the workers/);
       assert.match(run("queue:work", "--stop-when-empty"), /echo hi\n/);
       assert.match(run("queue:failed"), /1 {2}broken {2}mail +1 .* no route/);
       assert.equal(run("queue:retry", broken), `retried ${broken} broken\n`);

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Job, Queue, QueueError, Snooze } from "@x/queue";
+import type { Reservation } from "../core/driver.ts";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
+import { ioredis } from "../drivers/redis/connection.ts";
 import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { withPrograms } from "./process.ts";
@@ -408,6 +410,37 @@ withServer("a failure into the database survives each step that is cut", async (
   } finally {
     await driver.close();
     await proxy.stop();
+  }
+});
+
+withServer("a failure whose job is taken over while it is recorded is taken back", async (server) => {
+  const { url } = server;
+  const other = new RedisDriver({ url, database: ":memory:", deadline: 5000 });
+  let takeOver: (() => Promise<unknown>) | null = null;
+  const connect = async () => {
+    const connection = await ioredis({ url }, 5000)();
+    return {
+      async sendCommand(words: string[]) {
+        // What removes the job comes after what records it.
+        if (words[0] === "ZREM") await takeOver?.();
+        return connection.sendCommand(words);
+      },
+      close: () => connection.close?.(),
+    };
+  };
+  const driver = new RedisDriver({ connect, database: ":memory:", deadline: 5000 });
+  try {
+    await driver.push([job()], null);
+    const [stale] = await take(driver, { now: null });
+    let taken: readonly Reservation[] = [];
+    takeOver = async () => taken = await take(other, { now: Date.now() + 60_000, retryAfter: 1000 });
+    assert.equal(await driver.fail(stale, { error: "x", stack: null, failedAt: Date.now() }), false);
+    assert.equal(taken.length, 1, "it was taken over");
+    assert.deepEqual(await driver.failed({ after: null, limit: 9 }), []);
+    assert.equal(await other.complete(taken[0]), true);
+  } finally {
+    await driver.close();
+    await other.close();
   }
 });
 

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
 import { type Job, Queue, QueueError } from "@x/queue";
-import { changed, Gate, inSession } from "./session.ts";
+import { take } from "./conformance.ts";
+import { changed, Gate, inSession, numbered } from "./session.ts";
 import { soon, until } from "./until.ts";
 
 const silent = { warn() {}, error() {} };
@@ -283,6 +284,35 @@ inSession("a prefetched job that waited past its lease has spent no attempt", as
     await session.clock.until(() => worker.over, "the worker to end");
     assert.deepEqual(await jobs.failed(), []);
     assert.equal(new Set(ran).size, 60, "all ran");
+  } finally {
+    Date.now = now;
+  }
+});
+
+inSession("a prefetched job that another worker took meanwhile is not started here", async (session) => {
+  const ran: string[] = [];
+  const now = Date.now;
+  let jump = 0;
+  Date.now = () => now() + jump;
+  try {
+    const other = session.driver(session.file);
+    let taken: string[] = [];
+    const jobs = await session.queue({
+      quick: async (job: Job) => {
+        ran.push(job.payload);
+        if (job.payload !== "20") return;
+        // The event loop was blocked for longer than a lease, and somebody was waiting for that.
+        jump += 5000;
+        taken = (await take(other, { limit: 100, now: null, retryAfter: 1000 })).map(({ payload }) =>
+          payload
+        );
+      },
+    }, { database: session.file, tries: 1, retryAfter: 1000 });
+    await jobs.dispatchMany(Array.from({ length: 60 }, (_, index) => ["quick", String(index)] as const));
+    const worker = await session.work(jobs, { stopWhenEmpty: true, prefetch: 20 });
+    await session.clock.until(() => worker.over, "the worker to end");
+    assert.equal(taken.length, 40, "with the one that ran");
+    assert.deepEqual(ran, numbered(21), "none of those taken ran here, too");
   } finally {
     Date.now = now;
   }

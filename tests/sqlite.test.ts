@@ -393,3 +393,76 @@ test("a failed job whose number a row of another store has keeps its id through 
     await driver.close();
   });
 });
+
+test("what a commit refuses is rejected, and not stored", async () => {
+  const db = new DatabaseSync(":memory:");
+  const driver = new SqliteDriver({ database: db });
+  await driver.open();
+  // Checked when the transaction is committed, and not before.
+  db.exec(`PRAGMA foreign_keys = ON;
+    CREATE TABLE owners (id INTEGER PRIMARY KEY);
+    CREATE TABLE owned (owner INTEGER REFERENCES owners (id) DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER own AFTER INSERT ON jobs WHEN new.name = 'bad' BEGIN INSERT INTO owned VALUES (7); END`);
+  await assert.rejects(driver.push([job({ name: "bad" })], T), /FOREIGN KEY/);
+  assert.equal(await driver.waiting(), 0);
+  await driver.push([job({ name: "good" })], T);
+  assert.equal(await driver.waiting(), 1, "the next transaction is a new one");
+  await driver.close();
+  db.close();
+});
+
+test("jobs are read for a reservation only under the write lock", () =>
+  inFolder(async (folder) => {
+    const file = join(folder, "queue.sqlite");
+    const db = new DatabaseSync(file);
+    db.exec("PRAGMA journal_mode = WAL");
+    const driver = new SqliteDriver({ database: db });
+    await driver.push([job(), job()], T);
+    await take(driver);
+    const seen: string[] = [];
+    const prepare = db.prepare.bind(db);
+    // Statements are compiled once: another driver on the connection compiles its own.
+    db.prepare = (sql: string) => {
+      const statement = prepare(sql);
+      for (const method of ["run", "get", "all"] as const) {
+        const original = statement[method].bind(statement) as (...values: never[]) => never;
+        statement[method] = (...values: never[]) => {
+          seen.push(sql);
+          return original(...values);
+        };
+      }
+      return statement;
+    };
+    const watched = new SqliteDriver({ database: db });
+    await watched.push([job()], T);
+    await take(watched);
+    const other = new DatabaseSync(file);
+    other.exec("BEGIN IMMEDIATE");
+    seen.length = 0;
+    const taking = take(watched);
+    await until(() => seen.filter((sql) => sql.startsWith("BEGIN")).length > 2, "three tries");
+    assert.deepEqual(seen.filter((sql) => sql.includes("payload")), []);
+    other.exec("COMMIT");
+    assert.equal((await taking).length, 1);
+    for (const one of [driver, watched]) await one.close();
+    other.close();
+    db.close();
+  }));
+
+test("a reservation frees 100 ended leases, and the next one goes on", async () => {
+  const db = new DatabaseSync(":memory:");
+  const driver = new SqliteDriver({ database: db });
+  await driver.push(Array.from({ length: 250 }, () => job()), T);
+  assert.equal((await take(driver, { limit: 250 })).length, 250);
+  const free = () =>
+    Number(db.prepare("SELECT count(*) AS jobs FROM jobs WHERE reserved_at IS NULL").get()!.jobs);
+  const left: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    assert.equal((await take(driver, { now: T + 90_000 })).length, 1);
+    left.push(free());
+  }
+  // Each took one of those that it freed.
+  assert.deepEqual(left, [99, 198, 247]);
+  await driver.close();
+  db.close();
+});

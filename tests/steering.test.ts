@@ -251,6 +251,44 @@ inSession("when the hook runs, its job stands in failed_jobs", async (session) =
   assert.deepEqual(seen, [[0, 1]]);
 });
 
+inSession("a transaction of the hook is its own, beside jobs that end", async (session) => {
+  const gate = new Gate();
+  const jobs = await session.queue({
+    mail: {
+      handle: throws(new Error("no")),
+      failed: async (job: Job) => {
+        job.db.exec("BEGIN");
+        await gate.handle(job);
+        job.db.exec("CREATE TABLE told (id); COMMIT");
+      },
+    },
+    other: (job: Job) => job.db.prepare("SELECT 1").get(),
+  }, { tries: 1, database: session.file });
+  await jobs.dispatch("mail");
+  const { events } = await session.work(jobs, { concurrency: 2 });
+  await session.clock.until(() => gate.inside === 1, "the hook");
+  await jobs.dispatch("other");
+  await session.clock.until(() => events.some(({ type }) => type === "completed"), "the other job to end");
+  gate.open();
+  await session.clock.rest();
+  assert.deepEqual(session.lines, ["error queue: job mail failed after 1 attempts: no"]);
+  const db = new DatabaseSync(session.file);
+  assert.equal(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'told'").get()?.n, 1);
+  db.close();
+});
+
+inSession("a transaction that a hook leaves open is ended, and told", async (session) => {
+  const jobs = await session.queue({
+    mail: { handle: throws(new Error("no")), failed: (job: Job) => job.db.exec("BEGIN IMMEDIATE") },
+  }, { tries: 1, database: session.file });
+  await jobs.dispatch("mail");
+  await session.work(jobs);
+  const line =
+    "warn queue: job mail (id 1), or one that ran beside it, left a transaction open on job.db: rolled back";
+  await session.clock.until(() => session.lines.includes(line), "the line");
+  await jobs.dispatch("mail");
+});
+
 inSession("the hook runs for a job that was discarded", async (session) => {
   const seen: unknown[] = [];
   const jobs = await session.queue({ mail: hooked(seen, new Discard("no such user")) });

@@ -590,6 +590,41 @@ test("a table of the app's that happens to be named jobs is refused, and left as
   });
 });
 
+test("a file of schema 3 gets what is new, and keeps its jobs, reservations and failures", async () => {
+  await inFolder(async (folder) => {
+    const file = join(folder, "app.sqlite");
+    const first = new SqliteDriver({ database: file });
+    await first.push([job({ payload: "held" }), job({ payload: "failed" }), job({ payload: "ready" })], T);
+    const [held, failed] = await take(first, { limit: 2 });
+    await first.fail(failed, failure());
+    await first.close();
+    const db = new DatabaseSync(file);
+    const fresh = schema(db);
+    db.exec(`DROP INDEX jobs_cancelled;
+      ALTER TABLE jobs DROP COLUMN cancelled;
+      ALTER TABLE jobs DROP COLUMN progress;
+      UPDATE queue_meta SET value = 3 WHERE key = 'schema'`);
+    assert.notDeepEqual(schema(db), fresh);
+
+    const ours = new SqliteDriver({ database: file });
+    await ours.open();
+    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 4 }]);
+    const names = (of: Record<string, unknown>[]) => of.map(({ type, name }) => `${type} ${name}`);
+    assert.deepEqual(names(schema(db)), names(fresh));
+    db.close();
+    assert.deepEqual((await ours.failed({ after: null, limit: 9 })).map(({ payload }) => payload), [
+      "failed",
+    ]);
+    assert.equal(await ours.report(held, { fraction: 0.5, note: null }, 1000, T), true, "it is still held");
+    assert.equal((await ours.progress(held.id))?.fraction, 0.5);
+    assert.equal(await ours.cancel(held.id), "cancelling");
+    assert.deepEqual((await ours.controls()).cancelled, [held.id]);
+    assert.equal(await ours.complete(held), true);
+    assert.deepEqual((await take(ours)).map(({ payload }) => payload), ["ready"]);
+    await ours.close();
+  });
+});
+
 test("a file of a newer release is refused, and left as it was", async () => {
   await inFolder(async (folder) => {
     const file = join(folder, "app.sqlite");

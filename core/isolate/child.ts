@@ -34,6 +34,8 @@ export interface Run {
   readonly failed: FailedOutcome | null;
   /** Its handler is called. */
   began(): void;
+  /** Its handler says how far it is. */
+  reported(fraction: number, note: string | null): void;
   /** Its handler has returned. */
   ended(outcome: Outcome): void;
   /** The process has ended before that. */
@@ -205,6 +207,9 @@ export class Child {
           break;
         case "started":
           for (const run of message.runs) this.#began(run);
+          break;
+        case "progress":
+          this.#runs.get(message.run)?.reported(message.fraction, message.note);
           break;
         case "ended":
           this.#ended(message.run, message.outcome);

@@ -66,6 +66,12 @@ export type FromChild =
   | { readonly type: "unable"; readonly why: string }
   /** Their handlers are called next: sent, and written, before that. */
   | { readonly type: "started"; readonly runs: readonly number[] }
+  | {
+    readonly type: "progress";
+    readonly run: number;
+    readonly fraction: number;
+    readonly note: string | null;
+  }
   /** A hook that did not throw is `complete`. */
   | { readonly type: "ended"; readonly run: number; readonly outcome: Outcome }
   | { readonly type: "log"; readonly level: "warn" | "error"; readonly line: string }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Attempt, LocalAttempt } from "../attempt.ts";
+import { type Attempt, LocalAttempt, type Report } from "../attempt.ts";
 import { oneLine } from "../describe.ts";
 import type { Reservation } from "../driver.ts";
 import { QueueError } from "../errors.ts";
@@ -92,14 +92,16 @@ export class Pool implements Slots {
   }
 
   /** Makes the attempt at a job. */
-  readonly attempt = (held: Reservation): Attempt => {
+  readonly attempt = (held: Reservation, report: Report): Attempt => {
     const type = this.#types.get(held.name);
-    if (type === undefined) return new LocalAttempt(held, undefined, this.#parts.settings, () => null);
+    if (type === undefined) {
+      return new LocalAttempt(held, undefined, this.#parts.settings, () => null, report);
+    }
     return new RemoteAttempt(held, type, {
       choose: () => this.#choose(),
       whenReady: (use) => this.#whenReady(use),
       killAfter: this.#parts.plan.killAfter,
-    });
+    }, report);
   };
 
   /** Ends all. What still runs has a moment to return, and is killed then. */

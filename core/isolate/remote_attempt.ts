@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Attempt, type FailedOutcome, LocalAttempt, type Outcome } from "../attempt.ts";
+import { type Attempt, type FailedOutcome, LocalAttempt, type Outcome, type Report } from "../attempt.ts";
 import type { Reservation } from "../driver.ts";
 import type { QueueError } from "../errors.ts";
 import type { Handler } from "../job.ts";
@@ -30,18 +30,23 @@ export class RemoteAttempt implements Attempt {
   readonly overrun = null;
   readonly #type: JobFacts;
   readonly #parts: RemoteParts;
+  readonly #report: Report;
   #handler: RemoteRun | null = null;
   #hook: RemoteRun | null = null;
   #abortReason: QueueError | null = null;
 
-  /** @param type What the children say of its job type. */
-  constructor(held: Reservation, type: JobFacts, parts: RemoteParts) {
+  /**
+   * @param type What the children say of its job type.
+   * @param report Hears how far the handler is.
+   */
+  constructor(held: Reservation, type: JobFacts, parts: RemoteParts, report: Report) {
     this.held = held;
     const { id, name, queue, attempt } = held;
     this.job = { id, name, queue, attempt, tries: type.tries };
     this.runs = type.runs && attempt <= type.tries;
     this.#type = type;
     this.#parts = parts;
+    this.#report = report;
   }
 
   abort(reason: QueueError): void {
@@ -77,7 +82,12 @@ export class RemoteAttempt implements Attempt {
 
   #run(failed: FailedOutcome | null, settle: (end: RunEnd) => void): RemoteRun {
     const { timeout } = this.#type;
-    return new RemoteRun(this.held, failed, { timeout, killAfter: this.#parts.killAfter, settle });
+    return new RemoteRun(this.held, failed, {
+      timeout,
+      killAfter: this.#parts.killAfter,
+      report: this.#report,
+      settle,
+    });
   }
 
   #judge(end: RunEnd): Outcome | Promise<Outcome> {
@@ -105,7 +115,7 @@ export class RemoteAttempt implements Attempt {
     const { tries, backoff } = this.#type;
     const handle = problem === null ? null : throwing(problem);
     const type = { ...this.#type, timeout: null, handle, failed: null };
-    return new LocalAttempt(this.held, type, { tries, backoff }, () => null).run();
+    return new LocalAttempt(this.held, type, { tries, backoff }, () => null, this.#report).run();
   }
 }
 

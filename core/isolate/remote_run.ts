@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { FailedOutcome, Outcome } from "../attempt.ts";
+import type { FailedOutcome, Outcome, Report } from "../attempt.ts";
 import type { Reservation } from "../driver.ts";
 import { QueueError } from "../errors.ts";
 import { after } from "../timer.ts";
@@ -25,6 +25,8 @@ export interface RunTerms {
   readonly timeout: number | null;
   /** How long it may take after that, in milliseconds. */
   readonly killAfter: number;
+  /** Hears how far the handler is. */
+  readonly report: Report;
   /** Called once. */
   settle(end: RunEnd): void;
 }
@@ -37,6 +39,7 @@ export class RemoteRun implements Run {
   #child: Child | null = null;
   #number = 0;
   #timedOut = false;
+  #condemned = false;
   #cancel = (): void => {};
 
   /**
@@ -57,26 +60,41 @@ export class RemoteRun implements Run {
 
   /** Aborts the signal of its job. Only the first reason counts there. */
   abort(reason: QueueError): void {
-    this.#child?.abort(this.#number, reason);
+    if (this.#child === null) return;
+    this.#child.abort(this.#number, reason);
+    // A stop ends the process by itself, and a lost lease is no reason to.
+    if (reason.code === "CANCELLED") this.#condemn("was cancelled, and did not end");
   }
 
   began(): void {
-    const { timeout, killAfter } = this.#terms;
-    if (timeout === null) return;
+    const { timeout } = this.#terms;
+    if (timeout === null || this.#condemned) return;
     this.#cancel = after(timeout, () => {
       this.#timedOut = true;
       this.abort(new QueueError("TIMEOUT", `the attempt timed out after ${timeout / 1000} s`));
-      this.#child!.suspect(1);
-      const label = `job ${this.held.name} (id ${this.held.id})`;
-      this.#cancel = after(killAfter, () => this.#child!.kill(`${label} outlived its timeout`));
+      this.#condemn("outlived its timeout");
     });
+  }
+
+  reported(fraction: number, note: string | null): void {
+    this.#terms.report(fraction, note);
   }
 
   ended(outcome: Outcome): void {
     this.#cancel();
-    if (!this.#timedOut) return this.#terms.settle({ how: "returned", outcome });
-    this.#child!.suspect(-1);
-    this.#terms.settle({ how: "timed out", outcome });
+    if (this.#condemned) this.#child!.suspect(-1);
+    if (this.#timedOut) this.#terms.settle({ how: "timed out", outcome });
+    else this.#terms.settle({ how: "returned", outcome });
+  }
+
+  /** It has been told to end: if it does not, its process is. */
+  #condemn(why: string): void {
+    if (this.#condemned) return;
+    this.#condemned = true;
+    this.#child!.suspect(1);
+    this.#cancel();
+    const label = `job ${this.held.name} (id ${this.held.id})`;
+    this.#cancel = after(this.#terms.killAfter, () => this.#child!.kill(`${label} ${why}`));
   }
 
   cutOff({ how, killed }: Ending): void {

@@ -4,6 +4,7 @@
  * @module
  */
 import process from "node:process";
+import { setImmediate } from "node:timers";
 import { type FailedOutcome, LocalAttempt, type Outcome } from "../attempt.ts";
 import { describe, stackOf } from "../describe.ts";
 import type { Reservation } from "../driver.ts";
@@ -55,6 +56,7 @@ class Server {
     warn: (line: string): void => this.#outbox.put({ type: "log", level: "warn", line }),
     error: (line: string): void => this.#outbox.put({ type: "log", level: "error", line }),
   };
+  readonly #reports = new Map<number, FromChild>();
   #types: ReadonlyMap<string, JobType> = new Map();
   #defaults: Begin["settings"] | null = null;
   #database: HandlersConnection | null = null;
@@ -121,7 +123,7 @@ class Server {
 
   /** The worker must know what had begun should a handler end the process: so it is told first. */
   #start(runs: readonly RunMessage[]): void {
-    for (const { run, held } of runs) this.#running.set(run, this.#attempt(held));
+    for (const { run, held } of runs) this.#running.set(run, this.#attempt(run, held));
     this.#outbox.flush();
     this.#send([{ type: "started", runs: runs.map(({ run }) => run) }], () => {
       this.#database?.began(runs.map(({ held }) => held));
@@ -129,10 +131,25 @@ class Server {
     });
   }
 
-  #attempt(held: Reservation): LocalAttempt {
+  #attempt(run: number, held: Reservation): LocalAttempt {
     const type = this.#types.get(held.name);
     // The worker keeps the clock: here, a handler may block the event loop.
-    return new LocalAttempt(held, type && { ...type, timeout: null }, this.#defaults!, () => this.#db());
+    return new LocalAttempt(
+      held,
+      type && { ...type, timeout: null },
+      this.#defaults!,
+      () => this.#db(),
+      (fraction, note) => {
+        if (this.#reports.size === 0) setImmediate(() => this.#passOn());
+        this.#reports.set(run, { type: "progress", run, fraction, note });
+      },
+    );
+  }
+
+  /** Of what a job said within a turn, the last word. */
+  #passOn(): void {
+    for (const report of this.#reports.values()) this.#outbox.put(report);
+    this.#reports.clear();
   }
 
   async #run({ run, failed }: RunMessage, attempt: LocalAttempt): Promise<void> {
@@ -141,6 +158,7 @@ class Server {
     const outcome = failed === null ? await attempt.run() : await runHook(attempt, failed);
     this.#running.delete(run);
     this.#database?.ended(attempt.held);
+    this.#passOn();
     this.#outbox.put({ type: "ended", run, outcome });
     if (this.#reportsMemory) this.#reportMemory();
     this.#endWhenIdle();

@@ -5,22 +5,41 @@
  */
 import { setImmediate } from "node:timers";
 
-/** Returns a function whose calls of one turn are sent together; each gets its own part of the answer. */
-export function coalesce<Item, Result>(
-  send: (items: Item[]) => Promise<readonly Result[]>,
-): (item: Item) => Promise<Result> {
-  let waiting: { item: Item; resolve(result: Result): void; reject(error: unknown): void }[] = [];
-  const flush = (): void => {
-    const calls = waiting;
-    waiting = [];
-    send(calls.map(({ item }) => item)).then(
+interface Call<Item, Result> {
+  readonly item: Item;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+/** Calls of one kind that wait for the end of the turn, and are then sent together. */
+export class Lot<Item, Result> {
+  readonly #send: (items: Item[]) => Promise<readonly Result[]>;
+  #calls: Call<Item, Result>[] = [];
+
+  /** @param send Sends them, and answers in the same order. */
+  constructor(send: (items: Item[]) => Promise<readonly Result[]>) {
+    this.#send = send;
+  }
+
+  /** Whether any will be sent at the end of this turn. */
+  get isWaiting(): boolean {
+    return this.#calls.length > 0;
+  }
+
+  /** Adds a call, and resolves with its own part of the answer. */
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.#calls.length === 0) setImmediate(() => this.#flush());
+      this.#calls.push({ item, resolve, reject });
+    });
+  }
+
+  #flush(): void {
+    const calls = this.#calls;
+    this.#calls = [];
+    this.#send(calls.map(({ item }) => item)).then(
       (results) => calls.forEach((call, index) => call.resolve(results[index])),
       (error) => calls.forEach((call) => call.reject(error)),
     );
-  };
-  return (item) =>
-    new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(flush);
-      waiting.push({ item, resolve, reject });
-    });
+  }
 }

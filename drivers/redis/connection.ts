@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { setImmediate } from "node:timers";
+import process from "node:process";
 import { QueueError } from "../../core/errors.ts";
 
 /** One open connection. */
@@ -100,11 +100,11 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
     let corked = false;
     return {
       sendCommand(words) {
-        // What is sent in one turn goes out in one piece: a settlement and the next reservation wake the server once.
+        // What is sent at once goes out in one piece, and wakes the server once.
         if (stream !== null && !corked) {
           corked = true;
           stream.cork();
-          setImmediate(() => {
+          process.nextTick(() => {
             corked = false;
             stream.uncork();
           });

@@ -16,7 +16,7 @@ import type {
 import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
-import { memberOf, toMember } from "./member.ts";
+import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
 import { FAIL, UNFAIL } from "./scripts.ts";
 
 /** Failed jobs. */
@@ -40,7 +40,11 @@ export interface Store {
   /** Forgets a held job. */
   complete(held: Reservation): Promise<boolean>;
   /** Stores jobs once, under ids that they have. */
-  pushOnce(jobs: readonly KeyedJob[], ids: readonly string[]): Promise<Pushed[]>;
+  pushOnce(
+    jobs: readonly KeyedJob[],
+    ids: readonly string[],
+    generations: readonly number[],
+  ): Promise<Pushed[]>;
 }
 
 /**
@@ -60,7 +64,7 @@ export class DatabaseFailures implements Failures {
   /** Records, then removes; takes the record back where the job was lost in between. */
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
     if (!repeated && !await this.#store.isHeld(held)) return false;
-    await this.#table.record(held, why);
+    await this.#table.record(held, why, `${generationOf(held)}-${randomUUID()}`);
     if (await this.#store.complete(held) || repeated) return true;
     await this.#table.undo(held);
     return false;
@@ -82,7 +86,12 @@ export class DatabaseFailures implements Failures {
     ));
     // A job of ours that failed on SQLite keeps its number; the number of a foreign row is no job's.
     const ids = rows.map(({ jobId, attempts, row }) => jobId ?? (attempts === null ? randomUUID() : row));
-    await this.#store.pushOnce(jobs, ids);
+    // Written by `fail`; a row of another program's was no member here.
+    const generations = rows.map(({ failure }) => {
+      const [, generation] = /^(\d)-/.exec(failure ?? "") ?? [];
+      return generation === undefined ? 0 : nextGeneration(Number(generation));
+    });
+    await this.#store.pushOnce(jobs, ids, generations);
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
   }
@@ -110,9 +119,19 @@ export class RedisFailures implements Failures {
   readonly #last: string;
   readonly #counts: string;
   readonly #ids: string;
+  readonly #forgetMarks: (ids: readonly string[]) => Promise<void>;
 
-  /** @param prefix Stands before every key. */
-  constructor(link: Link, lanes: Lanes, prefix: string) {
+  /**
+   * @param prefix Stands before every key.
+   * @param forgetMarks Forgets that jobs were cancelled, which run again.
+   */
+  constructor(
+    link: Link,
+    lanes: Lanes,
+    prefix: string,
+    forgetMarks: (ids: readonly string[]) => Promise<void>,
+  ) {
+    this.#forgetMarks = forgetMarks;
     this.#link = link;
     this.#lanes = lanes;
     this.#bell = `${prefix}queue:bell`;
@@ -130,6 +149,7 @@ export class RedisFailures implements Failures {
     // JSON has no line break or CR in it, so that any client can read it back.
     const record = JSON.stringify({
       jobId,
+      generation: generationOf(held),
       name,
       payload,
       queue,
@@ -146,20 +166,22 @@ export class RedisFailures implements Failures {
 
   /** Reads. */
   async failed(selection: FailedSelection): Promise<FailedJob[]> {
-    return (await this.#read(selection)).map(({ number: _, jobId: __, ...job }) => job);
+    return (await this.#read(selection)).map(({ number: _, jobId: __, generation: ___, ...job }) => job);
   }
 
   /** Moves back. */
-  retry(selection: FailedSelection): Promise<Moved[]> {
+  async retry(selection: FailedSelection): Promise<Moved[]> {
+    const jobs = await this.#read(selection);
+    await this.#forgetMarks(jobs.map(({ jobId }) => jobId));
     return this.#take(
-      selection,
-      ({ jobId, name, payload }) => toMember(0, jobId, name, payload),
+      jobs,
+      ({ jobId, name, payload, generation }) => toMember(0, jobId, name, payload, nextGeneration(generation)),
     );
   }
 
   /** Deletes. */
-  forget(selection: FailedSelection): Promise<Moved[]> {
-    return this.#take(selection, () => "");
+  async forget(selection: FailedSelection): Promise<Moved[]> {
+    return this.#take(await this.#read(selection), () => "");
   }
 
   /** Counts. */
@@ -208,8 +230,7 @@ export class RedisFailures implements Failures {
     return await this.#link.call(page) as string[];
   }
 
-  async #take(selection: FailedSelection, toMember: (job: Recorded) => string): Promise<Moved[]> {
-    const jobs = await this.#read(selection);
+  async #take(jobs: readonly Recorded[], toMember: (job: Recorded) => string): Promise<Moved[]> {
     if (jobs.length === 0) return [];
     const lanes: Lane[] = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
     const taken = await this.#link.run(
@@ -235,6 +256,8 @@ interface Recorded extends FailedJob {
   readonly number: string;
   /** The id of its job. */
   readonly jobId: string;
+  /** The generation in which it failed. */
+  readonly generation: number;
 }
 
 /** As the counter writes them. */

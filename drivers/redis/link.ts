@@ -225,6 +225,11 @@ export function isLost(error: unknown): boolean {
   return typeof error === "object" && error !== null && lost.has(error);
 }
 
+/** Whether a call that failed may have changed something: its reply was lost, or its script failed on the way. */
+export function mayHaveRun(error: unknown): boolean {
+  return isLost(error) || /@?user_script/.test(messageOf(error));
+}
+
 function lostReply(cause: unknown): QueueError {
   const error = new QueueError(
     "REDIS",

@@ -1,32 +1,61 @@
 /**
  * How a job is written in Redis, in the original's format: `"<attempts> <id> <name>\n<payload>"`.
  *
+ * A retry of a failed job counts its attempts from 0 again. So that a worker which still holds an attempt of before
+ * cannot settle one of after, it starts a generation: the attempts get one leading zero more, which is the same number to
+ * the original, too.
+ *
  * @module
  */
 import type { Reservation } from "../../core/driver.ts";
 
+/** How many generations there are, the first of which comes after the last: no worker stalls through that many retries. */
+const GENERATIONS = 8;
+
+/** The generation that follows. */
+export function nextGeneration(generation: number): number {
+  return (generation + 1) % GENERATIONS;
+}
+
+/** The generation of a reservation, which its token begins with. */
+export function generationOf(held: Reservation): number {
+  return held.token.charCodeAt(0) - 48;
+}
+
 /** The member of a job. */
-export function toMember(attempts: number, id: string, name: string, payload: string): string {
-  return `${attempts} ${id} ${name}\n${payload}`;
+export function toMember(
+  attempts: number,
+  id: string,
+  name: string,
+  payload: string,
+  generation: number = 0,
+): string {
+  return `${"0".repeat(generation)}${attempts} ${id} ${name}\n${payload}`;
 }
 
 /** The member under which a reservation is held. */
 export function memberOf(held: Reservation): string {
-  return toMember(held.attempt, held.id, held.name, held.payload);
+  return toMember(held.attempt, held.id, held.name, held.payload, generationOf(held));
 }
 
-/** Reads a member that RESERVE answered, which has checked its form. */
-export function fromMember(member: string, queue: string, priority: number, token: string): Reservation {
+/**
+ * Reads a member that RESERVE answered, which has checked its form.
+ *
+ * @param mark Tells this reservation from every other one of this process.
+ */
+export function fromMember(member: string, queue: string, priority: number, mark: number): Reservation {
   const id = member.indexOf(" ") + 1;
   const name = member.indexOf(" ", id) + 1;
   const line = member.indexOf("\n", name);
+  const attempt = Number(member.slice(0, id - 1));
+  const generation = id - 1 - String(attempt).length;
   return {
     id: member.slice(id, name - 1),
     name: member.slice(name, line),
     payload: member.slice(line + 1),
-    attempt: Number(member.slice(0, id - 1)),
+    attempt,
     queue,
     priority,
-    token,
+    token: `${generation}.${mark}`,
   };
 }

@@ -3,7 +3,7 @@
  *
  * A lane is one priority of one queue. It has three keys of the original's format: `jobs` (a list, first in first
  * out), `delayed` and `reserved` (sorted sets by Unix seconds, to the millisecond). A member is
- * `"<attempts> <id> <name>\n<payload>"`; its attempt number tells a settlement from a stale one.
+ * `"<attempts> <id> <name>\n<payload>"`; its attempt number, with its leading zeros, tells a settlement from a stale one.
  *
  * Each script is bounded, touches no key that it was not given, and, where it must run while Redis is out of memory,
  * begins with a command that removes: Redis lets a script write on that has done so. `now` is Unix seconds, or empty for
@@ -19,7 +19,8 @@ export const MOVE_LIMIT = 100;
 /** How many jobs a call reserves at most. */
 export const RESERVE_LIMIT = 1000;
 
-const NOW = `
+/** The present, where none is given, and how it is written. */
+export const NOW = `
 local function present(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
@@ -83,26 +84,39 @@ redis.call('ZADD', KEYS[1], 0, '0')
 return answer`);
 
 /**
- * Takes jobs: frees what has expired and promotes what is due (both at most 100 a lane), takes from the lanes
- * in order, counts the attempts. What is not a member of our format, or not UTF-8, is set aside.
+ * Forgets jobs that are done, then takes jobs, unless there are other lanes than the caller knows: frees what has expired and promotes what is due (both at most 100 a
+ * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
+ * aside.
  *
- * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane.
- * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the
- * lines run short), 1 to leave members with a CR to others
- * (they go to the end of the line), 1 to ring where jobs are left, then for each pick: a lane (from 1), the number of its
- * share, and how many to take at most for that share.
+ * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane, then the revision of what workers are
+ * told.
+ * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the lines run short), 1 to
+ * leave members with a CR to others (they go to the end of the line), 1 to ring where jobs are left, how many lanes the
+ * caller knows or '' to take in any case, how many jobs are done, the revision that the caller knows, for each done job its
+ * lane (from 1) and its member, then for each pick: a lane, the number of its share, and how many to take at most for that
+ * share.
  *
- * Answers how many lanes there are (-1 where it did not promote), how many members were set aside, the milliseconds until it is worth asking again or
- * '', then for each job its lane (from 1) and its member.
+ * Answers how many lanes there are, or -2 where another revision holds, for which it takes nothing; how many members were
+ * set aside, the milliseconds until it is worth asking again or '', how many of the done jobs were not held, which ones
+ * (from 1), then for each job its lane and its member.
  */
 export const RESERVE: Script = script(`${NOW}
+local lost, picks = {}, 11 + ARGV[9] * 2
+for done = 1, tonumber(ARGV[9]) do
+  if redis.call('ZREM', KEYS[ARGV[9 + done * 2] * 3 + 3], ARGV[10 + done * 2]) == 0 then lost[#lost + 1] = done end
+end
+if (redis.call('GET', KEYS[#KEYS]) or '') ~= ARGV[10] then return {-2, 0, '', #lost, unpack(lost)} end
+local stored = redis.call('SCARD', KEYS[2])
+if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
+
 local now = present(ARGV[1])
+local stampNow = stamp(now)
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, again = ARGV[6] == '1', false
-local lanes = (#KEYS - 3) / 3
+local lanes = (#KEYS - 4) / 3
 
 local function move(from, to, upto)
-  local due = redis.call('ZRANGEBYSCORE', from, '-inf', stamp(upto), 'LIMIT', 0, ${MOVE_LIMIT})
+  local due = redis.call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
   if #due == 0 then return 0 end
   redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
   redis.call('RPUSH', to, unpack(due))
@@ -111,10 +125,10 @@ local function move(from, to, upto)
 end
 
 local function promote()
-  local moved = 0
+  local moved, expired = 0, stamp(now - ARGV[2])
   for lane = 1, lanes do
-    moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], now - ARGV[2])
-    moved = moved + move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], now)
+    moved = moved + move(KEYS[lane * 3 + 3], KEYS[lane * 3 + 1], expired)
+    moved = moved + move(KEYS[lane * 3 + 2], KEYS[lane * 3 + 1], stampNow)
   end
   return moved
 end
@@ -130,10 +144,10 @@ local function isUtf8(text)
   return not string.find(text, '[\\128-\\255]')
 end
 
-local answer, got, malformed = {-1, 0, ''}, 0, 0
+local answer, got, malformed = {stored, 0, '', #lost, unpack(lost)}, 0, 0
 local left = {}
 local function take()
-  for at = 8, #ARGV, 3 do
+  for at = picks, #ARGV, 3 do
     local lane, share = tonumber(ARGV[at]), ARGV[at + 1]
     local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
     left[share] = left[share] or tonumber(ARGV[at + 2])
@@ -143,8 +157,8 @@ local function take()
       local asked = want
       local members = redis.call('LPOP', jobs, asked) or {}
       for _, member in ipairs(members) do
-        local attempts = string.match(member, '^(%d+) [^ \\n]+ [^\\n]+\\n')
-        if not attempts or #attempts > 9 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
+        local zeros, attempts = string.match(member, '^(0*)(%d+) [^ \\n]+ [^\\n]+\\n')
+        if not attempts or #attempts > 9 or #zeros > 7 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
           redis.call('RPUSH', KEYS[3], member)
           malformed = malformed + 1
         elseif plain and string.find(member, '\\r', 1, true) then
@@ -152,8 +166,9 @@ local function take()
         elseif got >= limit and attempts ~= '0' then
           back[#back + 1] = member
         else
-          member = string.format('%d', attempts + 1) .. string.sub(member, #attempts + 1)
-          hold[#hold + 1] = stamp(now)
+          local next = attempts == '0' and '1' or string.format('%d', attempts + 1)
+          member = zeros .. next .. string.sub(member, #zeros + #attempts + 1)
+          hold[#hold + 1] = stampNow
           hold[#hold + 1] = member
           answer[#answer + 1] = lane
           answer[#answer + 1] = member
@@ -175,13 +190,9 @@ end
 local swept = ARGV[5] == '1'
 if swept then promote() end
 take()
-if not swept and got < limit then
-  swept = true
-  if promote() > 0 then take() end
-end
+if not swept and got < limit and promote() > 0 then take() end
 
 answer[2] = malformed
-if swept then answer[1] = redis.call('SCARD', KEYS[2]) end
 if got < limit then
   local nextIn
   for lane = 1, lanes do

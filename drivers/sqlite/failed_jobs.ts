@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { randomUUID } from "node:crypto";
 import type { FailedJob, FailedSelection, Failure, Moved, Reservation } from "../../core/driver.ts";
 import type { Connection, Row, Value } from "./connection.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
@@ -135,8 +134,10 @@ export class FailedJobs {
   /**
    * Records a failure under the job's id in its own store; one row, however often that is tried. A later attempt's wins:
    * a stale worker may try, too.
+   *
+   * @param failure Tells this failure from every other one.
    */
-  record(job: Reservation, why: Failure): Promise<unknown> {
+  record(job: Reservation, why: Failure, failure: string): Promise<unknown> {
     return this.#run((connection) =>
       connection.run(
         `INSERT INTO failed_jobs
@@ -148,7 +149,7 @@ export class FailedJobs {
             WHERE excluded.attempts >= attempts`,
         ...valuesOf(job, why),
         job.id,
-        randomUUID(),
+        failure,
       )
     );
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Reservation, Reserved, ReserveRequest } from "../../core/driver.ts";
+import { readTold, unpaused } from "./controls.ts";
 import { type Connection, faultOf, type Row, type Value } from "./connection.ts";
 import { readable, rowId } from "./row_id.ts";
 import { gapless, MANY, toList } from "./settle.ts";
@@ -27,7 +28,7 @@ const FIXED = "ifnull(?, 0)";
 const READY =
   `FROM jobs WHERE queue = ${FIXED} AND reserved_at IS NULL AND available_at <= ${FIXED} AND priority`;
 const ORDER = `ORDER BY available_at, jobs.id LIMIT ${FIXED}`;
-const COLUMNS = "name, payload, attempts, priority";
+const COLUMNS = "name, payload, attempts, priority, cancelled";
 
 /** The due jobs of one priority, and of the highest that has any, in two forms: ids as numbers, and as text. */
 const OF_PRIORITY = forms(`${READY} = ${FIXED} ${ORDER}`);
@@ -49,7 +50,7 @@ const HEAD = `SELECT priority, ${readable("available_at")} AS available_at FROM 
 
 const EXPIRED = "SELECT 1 FROM jobs WHERE reserved_at <= ? LIMIT 1";
 
-const RECLAIM = `UPDATE jobs SET reserved_at = NULL, token = NULL
+const RECLAIM = `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL
   WHERE id IN (SELECT id FROM jobs WHERE reserved_at <= ? ORDER BY reserved_at LIMIT ${RECLAIM_LIMIT})`;
 
 /** Reserves for one process. */
@@ -63,8 +64,9 @@ export class Reserving {
   /** The answer where there is nothing to take; else `undefined`. */
   peek(connection: Connection, request: ReserveRequest, now: number): Reserved | undefined {
     if (expired(connection, now - request.retryAfter)) return undefined;
+    const { restarts, paused } = readTold(connection);
     let nextDue: number | null = null;
-    for (const queue of new Set(request.queues.map((share) => share.queue))) {
+    for (const queue of new Set(unpaused(request.queues, paused).map((share) => share.queue))) {
       for (let below = HIGHEST;;) {
         const head = headOf(connection, queue, below);
         if (head === undefined) break;
@@ -73,21 +75,24 @@ export class Reserving {
         below = head.priority;
       }
     }
-    return { jobs: [], nextIn: nextDue === null ? null : nextDue - now };
+    return { jobs: [], nextIn: nextDue === null ? null : nextDue - now, restarts };
   }
 
   /** Takes due jobs, inside the caller's transaction. */
-  take(connection: Connection, request: ReserveRequest, now: number): Reserved {
+  take(connection: Connection, asked: ReserveRequest, now: number): Reserved {
+    const { restarts, paused } = readTold(connection);
+    const request = { ...asked, queues: unpaused(asked.queues, paused) };
     const jobs: Reservation[] = [];
     const expiry = now - request.retryAfter;
     const overdue = Math.abs(now - this.#reclaimedAt) >= RECLAIM_EVERY;
     if (overdue) this.#reclaim(connection, now, expiry);
-    let nextDue = this.#fill(connection, request, now, jobs);
+    const left = request.queues.map((share) => share.limit);
+    let nextDue = this.#fill(connection, request, left, now, jobs);
     if (jobs.length < request.limit && !overdue && expired(connection, expiry)) {
       this.#reclaim(connection, now, expiry);
-      nextDue = this.#fill(connection, request, now, jobs);
+      nextDue = this.#fill(connection, request, left, now, jobs);
     }
-    return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now) };
+    return { jobs, nextIn: nextDue === null ? null : Math.max(0, nextDue - now), restarts };
   }
 
   /** Frees expired reservations, in one bounded step; the rest follow with the next reserve. */
@@ -96,12 +101,22 @@ export class Reserving {
     if (freed < RECLAIM_LIMIT) this.#reclaimedAt = now;
   }
 
-  /** Adds to `jobs` until the request is filled; returns when the next job is due where it is not. */
-  #fill(connection: Connection, request: ReserveRequest, now: number, jobs: Reservation[]): number | null {
+  /**
+   * Adds to `jobs` until the request is filled, and takes that off what is `left` of each share; returns when the next
+   * job is due where it is not.
+   */
+  #fill(
+    connection: Connection,
+    request: ReserveRequest,
+    left: number[],
+    now: number,
+    jobs: Reservation[],
+  ): number | null {
     let nextDue: number | null = null;
-    for (const { queue, limit } of request.queues) {
-      const full = Math.min(request.limit + request.prefetch, jobs.length + limit);
-      if (jobs.length >= full) continue;
+    for (const [share, { queue }] of request.queues.entries()) {
+      const before = jobs.length;
+      const full = Math.min(request.limit + request.prefetch, before + left[share]);
+      if (before >= full) continue;
       // Mostly all are of one priority, and there are enough: then this is all there is to ask.
       let below = this.#hold(
         connection,
@@ -129,6 +144,7 @@ export class Reserving {
         );
         below = this.#hold(connection, rows, queue, request.limit, now, jobs) ?? below;
       }
+      left[share] -= jobs.length - before;
     }
     return jobs.length < request.limit ? nextDue : null;
   }
@@ -166,7 +182,7 @@ export class Reserving {
       if (jobs.length >= limit && row.attempts !== 0) continue;
       const id = String(row.id);
       ids.push(id);
-      jobs.push({
+      const held = {
         id,
         name: row.name as string,
         payload: row.payload as string,
@@ -174,7 +190,8 @@ export class Reserving {
         queue,
         priority,
         token,
-      });
+      };
+      jobs.push(row.cancelled === null ? held : { ...held, cancelled: true });
     }
     hold(connection, ids, now / 1000, number);
     // Once more where all due ones were taken, for the first delayed one of this priority.

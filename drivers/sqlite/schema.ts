@@ -10,7 +10,7 @@ import { QueueError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
 /** Raised with every change of the tables. A file with a higher number was made by a newer release. */
-export const SCHEMA = 3;
+export const SCHEMA = 4;
 
 /**
  * AUTOINCREMENT, which the original lacks, keeps an id from being given twice: a log line or a `queue:retry 7` of
@@ -38,6 +38,8 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
   ["jobs", "token", "INTEGER"],
+  ["jobs", "cancelled", "INTEGER"],
+  ["jobs", "progress", "TEXT"],
   ["failed_jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
   ["failed_jobs", "attempts", "INTEGER"],
@@ -54,6 +56,7 @@ const INDEXES = [
   "DROP INDEX IF EXISTS jobs_available",
   "CREATE INDEX jobs_available ON jobs (queue, priority DESC, available_at) WHERE reserved_at IS NULL",
   "CREATE INDEX IF NOT EXISTS jobs_reserved ON jobs (reserved_at) WHERE reserved_at IS NOT NULL",
+  "CREATE INDEX IF NOT EXISTS jobs_cancelled ON jobs (id) WHERE cancelled IS NOT NULL",
   // The jobs of a store whose ids are no row ids: each fails into one row, however often that is tried.
   "CREATE UNIQUE INDEX IF NOT EXISTS failed_jobs_job ON failed_jobs (job_id) WHERE job_id IS NOT NULL",
 ];

@@ -69,8 +69,10 @@ const DELETE_RANGE = `DELETE ${RANGE}`;
 
 /** Deletes jobs of one reservation whose ids have no gap, where all are still held; else nothing. */
 function deleteRange(connection: Connection, batch: readonly Reservation[]): boolean {
-  if (batch.length === 1) return false;
-  const range = gapless(batch.map(({ id }) => id));
+  const ids = new Set(batch.map(({ id }) => id));
+  // One that stands here twice would fill a gap, and the job in that would go, too.
+  if (ids.size === 1 || ids.size < batch.length) return false;
+  const range = gapless([...ids]);
   if (range === null) return false;
   const [, attempt, token] = fence(batch[0]);
   if (connection.get(COUNT_RANGE, ...range, attempt, token)?.held !== batch.length) return false;

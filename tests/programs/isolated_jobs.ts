@@ -133,6 +133,15 @@ export default {
       process.exit(4);
     },
   },
+  steps: async (job: ToldJob) => {
+    for (let step = 1; step <= 50; step++) {
+      job.progress(step / 100, step === 50 ? "half of it" : "some of it");
+    }
+    say(job, "steps");
+    await new Promise((resolve) => job.signal.addEventListener("abort", resolve));
+    say(job, "aborted", (job.signal.reason as { code: string }).code);
+    throw job.signal.reason;
+  },
   discard: () => {
     throw new Discard("there is no such user");
   },

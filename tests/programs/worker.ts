@@ -12,12 +12,19 @@ async function hang(job: Job): Promise<void> {
   say("aborted", (job.signal.reason as { code: string }).code);
 }
 
+/** Says that it is half done, and hangs until its signal is aborted, which it then throws. */
+async function obey(job: Job): Promise<void> {
+  job.progress(0.5, `half of ${job.payload}`);
+  say("obeying", job.payload, job.attempt);
+  await new Promise((_, reject) => job.signal.addEventListener("abort", () => reject(job.signal.reason)));
+}
+
 async function record(job: Job): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 4));
   say("ran", job.payload, job.attempt);
 }
 
-const queue = new Queue({ database, connection, redis, retryAfter, jobs: { hang, record }, env: {} });
+const queue = new Queue({ database, connection, redis, retryAfter, jobs: { hang, obey, record }, env: {} });
 const stopping = new AbortController();
 process.on("SIGTERM", () => stopping.abort());
 await queue.open();
@@ -27,7 +34,7 @@ await queue.work({
   concurrency,
   stopWhenEmpty,
   prefetch,
-  onEvent: ({ type, job }) => say(type, job.id),
+  onEvent: ({ type, job, error }) => say(type, job.id, ...(error === undefined ? [] : [error])),
 });
 await queue.close();
 say("ended");

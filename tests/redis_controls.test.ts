@@ -1,0 +1,241 @@
+/** What operators tell workers, on Redis: what it costs, its bounds, and what the server does meanwhile. */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { type Job, Queue, QueueError } from "@x/queue";
+import { RedisDriver } from "../drivers/redis.ts";
+import { job, T, take } from "./conformance.ts";
+import { endShared, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import { until } from "./until.ts";
+
+after(endShared);
+
+interface Place {
+  readonly server: RedisServer;
+  readonly prefix: string;
+  driver(): RedisDriver;
+}
+
+/** A test on the shared server, or on one of its own where it changes or measures the server. */
+function onRedis(sentence: string, run: (place: Place) => Promise<void>, own = false): void {
+  test(`Redis: ${sentence}`, { skip: noRedis }, async () => {
+    const server = own ? await RedisServer.start() : await sharedServer();
+    const prefix = newPrefix();
+    const drivers: RedisDriver[] = [];
+    try {
+      await run({
+        server,
+        prefix,
+        driver() {
+          const driver = new RedisDriver({ url: server.url, prefix, database: ":memory:", failed: "redis" });
+          drivers.push(driver);
+          return driver;
+        },
+      });
+    } finally {
+      for (const driver of drivers) await driver.close();
+      if (own) await server.stop();
+    }
+  });
+}
+
+onRedis("what workers are told costs an idle one no command, and a busy one one a second", async (place) => {
+  const { server, prefix } = place;
+  const options = {
+    database: ":memory:",
+    connection: "redis",
+    redis: { url: server.url, prefix },
+    env: {},
+  } as const;
+  const operator = new Queue({ ...options, jobs: { hang: {} } });
+  // What remains after a while: a pause, a restart, a cancelled job that its worker does not leave.
+  await operator.pause("other");
+  await operator.restart();
+  const driver = place.driver();
+  await driver.push([job({ name: "hang" })], null);
+  const [lost] = await take(driver, { now: null });
+  await operator.cancel(lost.id);
+
+  const stopping = new AbortController();
+  const open = Promise.withResolvers<void>();
+  const began = Promise.withResolvers<void>();
+  const queue = new Queue({
+    ...options,
+    jobs: {
+      hang: (_: Job) => {
+        began.resolve();
+        return open.promise;
+      },
+    },
+  });
+  const working = queue.work({ signal: stopping.signal, concurrency: 2 });
+  const calls = async (name: string): Promise<number> => {
+    const info = await server.client.info("commandstats");
+    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
+  };
+  /** The commands, other than looks at the bell, during three of these: it is looked at once a second. */
+  const others = async (): Promise<number> => {
+    const sent = async () => {
+      const counts = await Promise.all(["evalsha", "eval", "smembers", "exists"].map(calls));
+      return counts.reduce((sum, count) => sum + count, 0);
+    };
+    const blocked = async (count: number): Promise<void> => {
+      const end = await calls("bzpopmin") + count;
+      await until(async () => await calls("bzpopmin") >= end, "it to look at the bell");
+    };
+    await blocked(1);
+    const before = await sent();
+    await blocked(3);
+    return await sent() - before;
+  };
+  const idle = await others();
+  assert.ok(idle <= 4, `${idle} commands of an idle worker`);
+  await queue.dispatch("hang");
+  await began.promise;
+  const busy = await others();
+  assert.ok(busy <= 8, `${busy} commands of a worker with a job and a free slot`);
+  stopping.abort();
+  open.resolve();
+  await working;
+  await queue.close();
+  await operator.close();
+}, true);
+
+onRedis("a job is found wherever others move it meanwhile", async (place) => {
+  const [pusher, taker, canceller] = [place.driver(), place.driver(), place.driver()];
+  const ids = await pusher.push(Array.from({ length: 600 }, (_, at) => job({ payload: String(at) })), T);
+  const taken = new Set<string>();
+  const taking = (async () => {
+    for (let got = -1; got !== 0;) {
+      const some = await take(taker, { limit: 7 });
+      for (const { id } of some) taken.add(id);
+      got = some.length;
+    }
+  })();
+  const doomed = ids.filter((_, at) => at % 20 === 3);
+  const outcomes = await Promise.all(doomed.map(async (id) => [id, await canceller.cancel(id)] as const));
+  await taking;
+  for (const [id, outcome] of outcomes) {
+    assert.equal(outcome, taken.has(id) ? "cancelling" : "removed", `job ${ids.indexOf(id)}`);
+  }
+  assert.deepEqual(
+    ids.filter((id) => !taken.has(id)),
+    outcomes.filter(([, outcome]) => outcome === "removed").map(([id]) => id),
+    "no other one is gone",
+  );
+});
+
+onRedis(
+  "an id of the original's that looks like a pattern is taken by its letters",
+  async ({ server, prefix, driver }) => {
+    const lines = ["0 a*b one\n{}", "0 a?b two\n{}", "0 aXb three\n{}", "0 [a] four\n{}", "0 a\\b five\n{}"];
+    await server.client.rpush(`${prefix}queue:jobs`, ...lines);
+    await server.client.zadd(`${prefix}queue:delayed`, ...lines.flatMap((line) => [T, `${line} later`]));
+    const ours = driver();
+    assert.equal(await ours.cancel("a*b"), "removed");
+    assert.equal(await ours.cancel("a*b"), "removed", "the delayed one, of the same id");
+    assert.equal(await ours.cancel("a*b"), null);
+    for (const id of ["[a]", "a\\b"]) {
+      assert.deepEqual([await ours.cancel(id), await ours.cancel(id), await ours.cancel(id)], [
+        "removed",
+        "removed",
+        null,
+      ]);
+    }
+    const left = await take(ours, { limit: 9, now: T - 1 });
+    assert.deepEqual(left.map(({ id }) => id), ["a?b", "aXb"]);
+    assert.equal(await ours.cancel("a?b"), "removed", "the delayed one first");
+    assert.equal(await ours.cancel("a?b"), "cancelling");
+    assert.deepEqual((await ours.controls()).cancelled, ["a?b"]);
+  },
+);
+
+onRedis(
+  "marks of jobs that nobody met end after a week, and are 10,000 at most",
+  async ({ server, prefix, driver }) => {
+    const [ours, other] = [driver(), driver()];
+    await ours.push([job(), job()], null);
+    const [first, second] = await take(ours, { limit: 2, now: null });
+    assert.equal(await ours.cancel(first.id), "cancelling");
+    const key = `${prefix}queue:cancelled`;
+    const at = Number(await server.client.zscore(key, first.id));
+    await server.client.zadd(key, at - 7 * 86_400 - 1, first.id);
+    assert.deepEqual((await other.controls()).cancelled, [], "over a week old");
+    assert.equal(await ours.cancel(second.id), "cancelling");
+    assert.deepEqual(await server.client.zrange(key, "0", "-1"), [second.id], "the old one is gone");
+    await server.client.zrem(key, second.id);
+    const marks = Array.from({ length: 10_000 }, (_, mark) => [at, `mark ${mark}`]).flat();
+    await server.client.zadd(key, ...marks);
+    await assert.rejects(ours.cancel(first.id), (error) => {
+      assert.ok(error instanceof QueueError);
+      assert.equal(error.code, "REDIS");
+      assert.match(error.message, /10000 cancelled jobs wait for their workers/);
+      return true;
+    });
+    assert.equal(await server.client.zcard(key), 10_000);
+  },
+);
+
+onRedis("a progress that nobody renews ends by itself", async ({ server, prefix, driver }) => {
+  const ours = driver();
+  const [id] = await ours.push([job()], T);
+  const [held] = await take(ours);
+  await ours.report(held, { fraction: 0.5, note: null }, 1234.5, T);
+  const left = await server.client.pttl(`${prefix}queue:progress:${id}`);
+  assert.ok(left > 0 && left <= 1235, `${left} ms`);
+});
+
+onRedis("after FLUSHALL nothing is paused, and a driver notices", async ({ server, driver }) => {
+  const ours = driver();
+  await ours.push([job()], T);
+  await ours.pause(null);
+  assert.deepEqual(await take(ours), []);
+  await server.client.flushall();
+  await ours.push([job({ payload: "new" })], T);
+  assert.deepEqual((await take(ours)).map(({ payload }) => payload), ["new"]);
+  // Once more as many changes as before: it is no counter that is compared.
+  await ours.push([job({ payload: "held" })], T);
+  await ours.pause(null);
+  assert.deepEqual(await take(ours), []);
+}, true);
+
+onRedis(
+  "a Redis that is out of memory can be paused, told to restart, and rid of jobs",
+  async ({ server, driver }) => {
+    const ours = driver();
+    const [ready, delayed] = await ours.push([job(), job({ delay: 9 }), job({ queue: "held" })], T);
+    const [held] = await take(ours, { queues: ["held"] });
+    const { restarts } = await ours.controls();
+    await server.client.config("SET", "maxmemory", "1");
+    await assert.rejects(ours.push([job()], T), /OOM/);
+    assert.equal(await ours.pause("mail"), true);
+    assert.equal(await ours.resume("mail"), true);
+    await ours.restart();
+    assert.equal(await ours.cancel(ready), "removed");
+    assert.equal(await ours.cancel(delayed), "removed");
+    assert.equal(await ours.cancel(held.id), "cancelling");
+    assert.deepEqual(await ours.controls(), {
+      restarts: restarts + 1,
+      paused: { all: false, queues: [] },
+      cancelled: [held.id],
+    });
+    await assert.rejects(ours.report(held, { fraction: 0.5, note: null }, 1000, T), /OOM/);
+    assert.equal(await ours.complete(held), true);
+    assert.deepEqual((await ours.controls()).cancelled, []);
+  },
+  true,
+);
+
+onRedis("reserving goes on while jobs are cancelled all the time", async ({ driver }) => {
+  const [ours, other] = [driver(), driver()];
+  await ours.push(Array.from({ length: 300 }, () => job()), T);
+  const held = await take(ours, { limit: 100 });
+  let over = false;
+  const cancelling = (async () => {
+    for (let at = 0; !over; at++) await other.cancel(held[at % 100].id);
+  })();
+  let got = 0;
+  for (let tries = 0; got < 200 && tries < 500; tries++) got += (await take(ours, { limit: 50 })).length;
+  over = true;
+  await cancelling;
+  assert.equal(got, 200);
+});
