@@ -83,5 +83,8 @@ export {
   type SettingOptions,
 } from "./core/config.ts";
 export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
+export { loadJobs } from "./core/isolate/jobs_module.ts";
+export type { ProcessesOptions } from "./core/isolate/options.ts";
+export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
 export type { QueueSelection } from "./core/shares.ts";

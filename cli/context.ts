@@ -1,5 +1,5 @@
-import type { Environment, Jobs } from "../mod.ts";
-import { loadJobs } from "./load_jobs.ts";
+import { type Environment, type Jobs, loadJobs } from "../mod.ts";
+import { findJobs } from "./find_jobs.ts";
 import type { Output } from "./output.ts";
 
 /** What every command works with. */
@@ -8,11 +8,13 @@ export interface Context {
   readonly jobs: Jobs | undefined;
   /** The queue's settings. */
   readonly env: Environment;
+  /** The command line, as `main` got it. */
+  readonly argv: readonly string[];
   /** Where it prints. */
   readonly output: Output;
 }
 
 /** The app's jobs, or those of the module that `named` or the settings point to. */
 export async function jobsOf(context: Context, named: string | undefined): Promise<Jobs> {
-  return context.jobs ?? await loadJobs(named, context.env);
+  return context.jobs ?? await loadJobs(findJobs(named, context.env));
 }

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Jobs } from "../mod.ts";
+import { type Jobs, serveJobs } from "../mod.ts";
 import { VERSION } from "../version.ts";
 import { cancel, type CancelOptions } from "./cancel.ts";
 import type { Context } from "./context.ts";
@@ -12,6 +12,7 @@ import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
 import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
+import { CHILD } from "./processes.ts";
 import { moveFailed, type MoveOptions } from "./retry_forget.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
@@ -41,7 +42,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   let status = 0;
   const act: Act = async (command) => {
     // Not before: help must not fail on a setting.
-    status = await command({ jobs, env: readEnvironment(), output });
+    status = await command({ jobs, env: readEnvironment(), argv, output });
   };
   const program = new Command()
     .description("Background jobs on SQLite or Redis: work, look at and repair a queue.")
@@ -72,6 +73,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
   addRestart(program, act);
   addCancel(program, act);
+  addChild(program, act);
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
@@ -108,17 +110,43 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
     .option("--prefetch <n>", "jobs to take ahead of free slots (default: 0)", wholeNumber(0, 1000))
     .option("--once", "run one job, if one is due, and stop")
     .option("--stop-when-empty", "stop when no job is due")
-    .option("--max-jobs <n>", "stop after this many jobs", wholeNumber(1))
+    .option(
+      "--max-jobs <n>",
+      "stop after this many jobs; with --processes: replace a process after this many",
+      wholeNumber(1),
+    )
     .option("--max-time <duration>", `stop after this long: ${DURATION_SYNTAX}`, duration(1))
     .option(
       "--grace <duration>",
       "how long running jobs may take after a signal (default: QUEUE_GRACE, or 30)",
       duration(0),
     )
+    .option(
+      "-p, --processes <n>",
+      "run the handlers in so many processes (default: in this one)",
+      wholeNumber(1, 1000),
+    )
+    .option(
+      "--memory <mb>",
+      "with --processes: replace one that has grown beyond so many megabytes",
+      wholeNumber(1),
+    )
+    .option(
+      "--child-flags <flags>",
+      "with --processes: flags of the runtime for each, such as Deno's permissions",
+    )
     .option("--quiet", "print only problems")
     .option("--json", "print a line of JSON for each event");
   if (fromModule) addJobs(command);
   addDatabase(command).action((options: WorkOptions) => act((context) => work(options, context)));
+}
+
+/** Not in the help: only `queue:work --processes` starts it. */
+function addChild(program: Command, act: Act): void {
+  program.command(CHILD, { hidden: true })
+    .description("Run the jobs that the queue:work which started this sends.")
+    .helpOption("-h, --help", "print this")
+    .action(() => act(({ jobs }) => serveJobs(jobs)));
 }
 
 function addMove(program: Command, act: Act, verb: "retry" | "forget", summary: string): void {

@@ -12,6 +12,7 @@ import { type Context, jobsOf } from "./context.ts";
 import { flat, oneLine } from "./one_line.ts";
 import { storeName, withQueue } from "./open_queue.ts";
 import type { Output } from "./output.ts";
+import { processesOf } from "./processes.ts";
 import { onStopSignals } from "./stop_signals.ts";
 import { widthOf } from "./width.ts";
 import { eventJson, eventLine, stopLine } from "./work_lines.ts";
@@ -28,6 +29,9 @@ export interface WorkOptions {
   readonly maxJobs?: number;
   readonly maxTime?: number;
   readonly grace?: number;
+  readonly processes?: number;
+  readonly memory?: number;
+  readonly childFlags?: string;
   readonly quiet?: boolean;
   readonly json?: boolean;
 }
@@ -36,7 +40,9 @@ export interface WorkOptions {
 export async function work(options: WorkOptions, context: Context): Promise<number> {
   const { env, output } = context;
   await checkQueues(options.queue);
-  const jobs = await jobsOf(context, options.jobs);
+  const processes = processesOf(options, context);
+  // With processes, only those run the app's code.
+  const jobs = processes === undefined ? await jobsOf(context, options.jobs) : {};
   const stop = new AbortController();
   const force = new AbortController();
   let status = 0;
@@ -64,9 +70,10 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
         forceSignal: force.signal,
         queues: options.queue,
         concurrency,
+        processes,
         prefetch: options.prefetch,
         stopWhenEmpty: options.stopWhenEmpty || options.once,
-        maxJobs: options.once ? 1 : options.maxJobs,
+        maxJobs: options.once ? 1 : processes === undefined ? options.maxJobs : undefined,
         maxTime: options.maxTime,
         grace: options.grace,
         // They are told as events, unless nobody looks at those.
@@ -87,7 +94,8 @@ function talks(options: WorkOptions): boolean {
 
 /** The number of `QUEUE_WORKERS`, which the queue has checked, but one at least: `queue:work` is to work. */
 function concurrencyOf(options: WorkOptions, env: Environment): number {
-  return options.once ? 1 : options.concurrency ?? Math.max(1, Number(env.QUEUE_WORKERS) || 1);
+  if (options.once) return 1;
+  return options.concurrency ?? Math.max(1, options.processes ?? 1, Number(env.QUEUE_WORKERS) || 1);
 }
 
 /** The seconds of `QUEUE_GRACE`, which the queue has checked, in milliseconds, unless the option says otherwise. */
@@ -131,12 +139,15 @@ async function checkQueues(queues: string | undefined): Promise<void> {
 }
 
 function banner(options: WorkOptions, concurrency: number, { env }: Context, jobs: Jobs): string {
+  const { processes } = options;
   const types = Object.keys(jobs).length;
   return [
     `working ${options.queue ?? "every queue"}`,
     `concurrency ${concurrency}`,
     storeName(options.database, env),
-    `${types} job ${types === 1 ? "type" : "types"}`,
+    processes === undefined
+      ? `${types} job ${types === 1 ? "type" : "types"}`
+      : `${processes} ${processes === 1 ? "process" : "processes"}`,
   ].map(oneLine).join(" · ");
 }
 
@@ -147,8 +158,12 @@ function printer(
 ): ((event: WorkEvent) => void) | undefined {
   if (options.json) return (event) => output.line(eventJson(event, new Date()));
   if (options.quiet) return undefined;
-  const width = Math.max(0, ...Object.keys(jobs).map((name) => widthOf(name)));
-  return (event) => output.line(eventLine(event, new Date(), width, output.colour));
+  let width = Math.max(0, ...Object.keys(jobs).map((name) => widthOf(name)));
+  return (event) => {
+    // Of the jobs in other processes, the names are not known before.
+    width = Math.max(width, widthOf(event.job.name));
+    output.line(eventLine(event, new Date(), width, output.colour));
+  };
 }
 
 /** The queue's own lines, on standard error. */

@@ -41,8 +41,12 @@ export type Outcome =
     /** Milliseconds until the next attempt. */
     readonly retryIn: number;
   }
-  /** The handler ended because the worker stops: the job keeps its place, and the attempt is not spent. */
-  | { readonly verdict: "handBack" };
+  | {
+    /** It ended for no fault of its own, as its worker stops: the job keeps its place, and the attempt is not spent. */
+    readonly verdict: "handBack";
+    /** What ended it, where that was not a stop. */
+    readonly problem?: string;
+  };
 
 /** What holds for job types that do not say otherwise. */
 export interface Defaults {

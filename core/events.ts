@@ -98,14 +98,14 @@ export interface WorkEvent {
   /**
    * `started`: its handler begins. `completed`: done and stored. `released`: failed, to run again. `snoozed`: its
    * handler threw a `Snooze`, to run again. `failed`: out of tries or discarded, now in `failed_jobs`. `handedBack`: the
-   * worker stops, to run again. `lost`: its lease was lost, so that its outcome was not stored.
+   * worker stops, or killed its process for another job's sake, to run again. `lost`: its lease was lost, so that its outcome was not stored.
    */
   readonly type: "started" | "completed" | "released" | "snoozed" | "failed" | "handedBack" | "lost";
   /** The job. */
   readonly job: EventJob;
   /** How long the handler ran, in milliseconds; not at `started`. */
   readonly duration?: number;
-  /** What went wrong, at `released` and `failed`; the reason of a `Snooze` that has one. */
+  /** What went wrong, at `released`, `failed` and, unless the worker stops, `handedBack`; the reason of a `Snooze` that has one. */
   readonly error?: string;
   /** Milliseconds until the next attempt, at `released` and `snoozed`. */
   readonly retryIn?: number;
@@ -260,8 +260,9 @@ function named({ id, name, queue, attempt }: Reservation): Omit<EventJob, "tries
 function errorOf(outcome: Outcome): string | null {
   switch (outcome.verdict) {
     case "complete":
-    case "handBack":
       return null;
+    case "handBack":
+      return outcome.problem ?? null;
     case "snooze":
       return outcome.reason;
     default:

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { resolve } from "node:path";
 import { setImmediate } from "node:timers";
 import { LocalAttempt } from "./attempt.ts";
 import {
@@ -32,6 +33,9 @@ import type {
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
+import type { HandlersDatabase } from "./isolate/messages.ts";
+import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
+import type { Pool } from "./isolate/pool.ts";
 import type { DataOf, Dispatched, DispatchOptions, Jobs } from "./job.ts";
 import { type Log, safeLog } from "./log.ts";
 import { encodePayload } from "./payload.ts";
@@ -80,8 +84,13 @@ export interface WorkOptions {
    * store does. Default: `QUEUE_GRACE`, or 30 s.
    */
   grace?: Duration;
-  /** How many jobs run at a time, 1 to 10,000. Default: 1. */
+  /** How many jobs run at a time, 1 to 10,000. Default: 1, or one in each of the `processes`. */
   concurrency?: number;
+  /**
+   * Runs the handlers in child processes, which use several cores, and can be killed: a handler that does not end when
+   * its `timeout` aborts it, or that crashes its process, costs that job and no other. Default: in this process.
+   */
+  processes?: ProcessesOptions;
   /** Which queues, in strict order or by weight. Default: every queue in the store, equally. */
   queues?: QueueSelection;
   /**
@@ -315,7 +324,7 @@ export class Queue<const J extends Jobs = Jobs> {
     await this.#run(this.#checkWork(options), true);
   }
 
-  #checkWork(options: WorkOptions): WorkerOptions {
+  #checkWork(options: WorkOptions): WorkerOptions & { plan: ProcessesPlan | null } {
     refuseUnknown(options, WORK_OPTIONS, "options");
     const { signal, forceSignal, onEvent, stopWhenEmpty, logFailures } = options;
     expect("signal", signal, signal === undefined || isSignal(signal), "an AbortSignal");
@@ -333,9 +342,12 @@ export class Queue<const J extends Jobs = Jobs> {
       ["boolean", "undefined"].includes(typeof logFailures),
       "true or false",
     );
+    const { processes } = options;
+    const plan = processes === undefined ? null : planProcesses(processes, options.concurrency);
     return {
+      plan,
       shares: new Shares(options.queues, this.#ownQueues()),
-      concurrency: wholeNumber("concurrency", options.concurrency, 1, 1, MOST_WORKERS),
+      concurrency: wholeNumber("concurrency", options.concurrency, plan?.count ?? 1, 1, MOST_WORKERS),
       prefetch: wholeNumber("prefetch", options.prefetch, 0, 0, 1000),
       maxJobs: wholeNumber("maxJobs", options.maxJobs, Infinity, 1),
       maxTime: options.maxTime === undefined
@@ -351,15 +363,24 @@ export class Queue<const J extends Jobs = Jobs> {
     };
   }
 
-  #run(options: WorkerOptions, openFirst: boolean): Promise<void> {
+  #run(options: WorkerOptions & { plan: ProcessesPlan | null }, openFirst: boolean): Promise<void> {
     let worker: Worker | null = null;
     const stopping = new AbortController();
     const run = async (): Promise<void> => {
       const parts = await this.#parts();
       if (openFirst) await this.#open(parts.driver, [stopping.signal, options.signal, options.forceSignal]);
       if (stopping.signal.aborted) return;
-      worker = new Worker(parts, options);
-      await worker.run();
+      const work = async (withSlots: WorkerParts): Promise<void> => {
+        worker = new Worker(withSlots, options);
+        await worker.run();
+      };
+      if (options.plan === null) return await work(parts);
+      const signals = [stopping.signal, options.signal, options.forceSignal].filter((one) =>
+        one !== undefined
+      );
+      await this.#withPool(options.plan, openFirst, AbortSignal.any(signals), async (pool) => {
+        await work({ ...parts, attempt: pool.attempt, slots: pool });
+      });
     };
     return this.#track(run(), () => {
       stopping.abort();
@@ -383,6 +404,40 @@ export class Queue<const J extends Jobs = Jobs> {
     } finally {
       for (const signal of given) signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** Runs `use` with child processes, and ends those after it. Only who wants some loads what starts them. */
+  async #withPool(
+    plan: ProcessesPlan,
+    insist: boolean,
+    stopped: AbortSignal,
+    use: (pool: Pool) => Promise<void>,
+  ): Promise<void> {
+    const { Pool } = await import("./isolate/pool.ts");
+    const pool = new Pool({
+      plan,
+      settings: this.#settings,
+      database: this.#handlersDatabase(),
+      log: this.#log,
+    });
+    const stop = (): void => void pool.close();
+    stopped.addEventListener("abort", stop);
+    try {
+      if (stopped.aborted) return;
+      await pool.open(insist);
+      stopped.removeEventListener("abort", stop);
+      if (!stopped.aborted) await use(pool);
+    } finally {
+      stopped.removeEventListener("abort", stop);
+      await pool.close();
+    }
+  }
+
+  /** What child processes open for `job.db`. */
+  #handlersDatabase(): HandlersDatabase | null {
+    const { database = this.#settings.database, driver } = this.#options;
+    if (driver !== undefined || typeof database !== "string" || database === ":memory:") return null;
+    return { path: resolve(database), synchronous: this.#settings.synchronous };
   }
 
   #track<Result>(ended: Promise<Result>, stop: () => void): Promise<Result> {
@@ -415,7 +470,7 @@ export class Queue<const J extends Jobs = Jobs> {
     const stopping = new AbortController();
     const checked = this.#checkWork({
       ...options,
-      concurrency: Math.max(1, concurrency),
+      concurrency: Math.max(options.processes?.count ?? 1, concurrency),
       signal: stopping.signal,
     });
     if (concurrency === 0) {
@@ -745,6 +800,7 @@ const WORK_OPTIONS = [
   "forceSignal",
   "grace",
   "concurrency",
+  "processes",
   "queues",
   "prefetch",
   "stopWhenEmpty",

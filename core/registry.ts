@@ -20,6 +20,9 @@ export interface JobType {
   readonly priority: number;
 }
 
+/** What holds for job types that do not say otherwise. */
+export type TypeSettings = Pick<Settings, "tries" | "backoff" | "timeout">;
+
 /** The queue of jobs that name none, as every job of the original is. */
 export const DEFAULT_QUEUE = "default";
 
@@ -30,7 +33,7 @@ const OPTIONS = ["handle", "failed", "tries", "backoff", "timeout", "queue", "pr
  *
  * @throws {QueueError} `CONFIG`, naming the job and the setting at fault.
  */
-export function readJobs(jobs: Jobs, settings: Settings): Map<string, JobType> {
+export function readJobs(jobs: Jobs, settings: TypeSettings): Map<string, JobType> {
   if (!isPlain(jobs)) {
     throw new QueueError(
       "CONFIG",
@@ -42,7 +45,7 @@ export function readJobs(jobs: Jobs, settings: Settings): Map<string, JobType> {
   );
 }
 
-function readJob(name: string, definition: JobDefinition, settings: Settings): JobType {
+function readJob(name: string, definition: JobDefinition, settings: TypeSettings): JobType {
   checkName(name);
   const options: JobOptions = typeof definition === "function" ? { handle: definition } : definition;
   const at = `jobs.${name}`;

@@ -30,8 +30,20 @@ import { Countdown } from "./stopping.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
+/** How many more handlers may start, where those run in other processes. */
+export interface Slots {
+  /** How many now. */
+  readonly free: number;
+  /** Whether there will be none for a while: what was reserved and has not started is better off elsewhere. */
+  readonly stalled: boolean;
+  /** Called when either changes. */
+  onChange: (() => void) | null;
+}
+
 /** What a worker works with. Who makes its attempts, and where their handlers run, is not the worker's affair. */
 export interface WorkerParts extends ControlParts {
+  /** Left out where only `concurrency` limits how many run. */
+  readonly slots?: Slots;
   /** Hears of what workers do. */
   readonly events: Listeners;
 }
@@ -141,6 +153,7 @@ export class Worker {
   /** Works until a signal or a limit stops it and what it holds is settled. */
   async run(): Promise<void> {
     const { signal, forceSignal, maxTime } = this.#options;
+    const { slots } = this.#parts;
     const finished = new Promise<void>((resolve) => this.#done = resolve);
     const stop = () => this.stop();
     const force = () => this.#force();
@@ -151,6 +164,7 @@ export class Worker {
     if (events.has("workerStarted")) events.emit({ type: "workerStarted", concurrency });
     try {
       this.#listener = this.#parts.driver.listen(() => this.#outside(() => this.#hear()));
+      if (slots !== undefined) slots.onChange = () => this.#outside(() => this.#slotsChanged());
       signal?.addEventListener("abort", stop);
       forceSignal?.addEventListener("abort", force);
       if (forceSignal?.aborted) force();
@@ -166,11 +180,17 @@ export class Worker {
       this.#leases.close();
       this.#controls.close();
       this.#listener?.close();
+      if (slots !== undefined) slots.onChange = null;
       ignoreStrays();
       if (events.has("workerStopped")) {
         events.emit({ type: "workerStopped", concurrency, jobs: this.#started });
       }
     }
+  }
+
+  #slotsChanged(): void {
+    if (this.#parts.slots?.stalled) this.#handBackWaiting();
+    this.#pump();
   }
 
   /** The bell rang: whether this worker looks for jobs now. */
@@ -200,8 +220,10 @@ export class Worker {
 
   /** How many more may run; less than none where hooks took slots that were given away meanwhile. */
   #free(): number {
+    const { concurrency, maxJobs } = this.#options;
     const taken = this.#running.size + this.#hooks.size;
-    return Math.min(this.#options.concurrency - taken, this.#options.maxJobs - this.#started);
+    const slots = this.#parts.slots?.free ?? Infinity;
+    return Math.min(concurrency - taken, maxJobs - this.#started, slots);
   }
 
   #startWaiting(): void {
@@ -335,7 +357,8 @@ export class Worker {
       else attempt.overrun.then(() => this.#ended(attempt));
       // Handed back already: what the handler does counts for nothing.
       if (this.#forced) return;
-      if (outcome.verdict === "handBack") this.#handBack(held, attempt, duration);
+      const stopped = outcome.verdict === "handBack" && outcome.problem === undefined;
+      if (stopped) this.#handBack(held, attempt, duration);
       else this.#settle(attempt, outcome, duration);
     });
   }

@@ -57,7 +57,7 @@ import {
   warnOfNetwork,
   warnOfVersion,
 } from "./sqlite/file.ts";
-import { HandlersConnection } from "./sqlite/handlers.ts";
+import { HandlersConnection, pragmasOf } from "./sqlite/handlers.ts";
 import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
 import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
 import { Reserving } from "./sqlite/reserve.ts";
@@ -393,7 +393,11 @@ export class SqliteDriver implements Driver {
       throw error;
     }
     if (typeof database === "string" && this.#file !== null) {
-      this.#handlers ??= new HandlersConnection(this.#file.path, this.#pragmas(), this.#warn);
+      this.#handlers ??= new HandlersConnection(
+        this.#file.path,
+        pragmasOf(this.#options.synchronous),
+        this.#warn,
+      );
     }
     this.#bell.close();
     this.#bell = new Bell(this.#file === null ? null : `${this.#file.path}-bell`);
@@ -418,17 +422,12 @@ export class SqliteDriver implements Driver {
         return connection.get("PRAGMA journal_mode = WAL")?.journal_mode;
       }, () => this.#leaveAt);
       if (path !== ":memory:") warnOfJournal(path, mode, this.#warn);
-      for (const pragma of this.#pragmas()) connection.all(`PRAGMA ${pragma}`);
+      for (const pragma of pragmasOf(this.#options.synchronous)) connection.all(`PRAGMA ${pragma}`);
       return connection;
     } catch (error) {
       connection.close();
       throw error;
     }
-  }
-
-  #pragmas(): string[] {
-    const synchronous = this.#options.synchronous === "full" ? "FULL" : "NORMAL";
-    return [`synchronous = ${synchronous}`, "journal_size_limit = 67108864"];
   }
 
   /**

@@ -11,8 +11,11 @@ import { VERSION } from "../version.ts";
 
 const jobs = `
 import { appendFileSync } from "node:fs";
+import process from "node:process";
 
 export default {
+  crash: { tries: 1, handle: () => process.exit(3) },
+  spin: { tries: 1, timeout: 100, handle: () => { for (;;); } },
   greet: (job: { data: { name: string }; attempt: number }) =>
     appendFileSync("greeted.txt", job.data.name + " " + job.attempt),
 };
@@ -53,6 +56,17 @@ export function smoke(binary: string): void {
     expect(0, "queue:work", "--stop-when-empty");
     assert.equal(readFileSync(join(folder, "greeted.txt"), "utf8"), "Ada 1");
     expect(0, "queue:status", "--json");
+
+    // The binary starts itself again for the processes.
+    for (const name of ["crash", "spin", "greet"]) expect(0, "queue:dispatch", name, '{"name":"Bob"}');
+    const worked = expect(0, "queue:work", "--processes=2", "--stop-when-empty");
+    assert.match(worked, /greet .* DONE/);
+    assert.equal(readFileSync(join(folder, "greeted.txt"), "utf8"), "Ada 1Bob 1");
+    const failed: { name: string; error: string }[] = JSON.parse(expect(0, "queue:failed", "--json")).failed;
+    assert.deepEqual(
+      failed.map(({ name, error }) => `${name} ${error}`).sort(),
+      ["crash crashed: exit 3", "spin timed out after 0.1 s"],
+    );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

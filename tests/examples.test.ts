@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Queue } from "@x/queue";
 import sharp from "sharp";
+import { isAsPromised, night } from "../examples/night/main.ts";
 import thumbnailJobs, { thumbnailPath } from "../examples/thumbnails/jobs.ts";
 import { createReceiver, type Taken } from "../examples/webhooks/receiver.ts";
 import { serve, type Server } from "../examples/webhooks/serve.ts";
@@ -188,4 +189,17 @@ describe("the thumbnail job", () => {
     assert.match(failed.error, /premature end/i);
     assert.deepEqual((await readdir(folder)).filter((name) => name.startsWith("half")), ["half.jpg"]);
   });
+});
+
+it("the night: what hangs, spins, leaks or crashes costs itself and no other job", async () => {
+  const morning = await night();
+  const counts = new Map<string, number>();
+  for (const { name, done } of morning.fates) counts.set(name, (counts.get(name) ?? 0) + done);
+  const seen = JSON.stringify(morning, null, 2);
+  assert.deepEqual(
+    Object.fromEntries(counts),
+    { report: 30, hang: 0, spin: 0, crash: 0, leak: 5 },
+    seen,
+  );
+  assert.equal(isAsPromised(morning), true, seen);
 });

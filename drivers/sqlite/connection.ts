@@ -118,6 +118,16 @@ export function refuseOtherRows(connection: Connection): void {
  * @throws {QueueError} `CONFIG` where the runtime has no `node:sqlite`.
  */
 export async function openFile(path: string): Promise<Connection> {
+  await loadLibrary();
+  return adapt(openNow(path, 0));
+}
+
+/**
+ * Imports `node:sqlite`.
+ *
+ * @throws {QueueError} `CONFIG` where the runtime has none.
+ */
+export async function loadLibrary(): Promise<void> {
   try {
     sqlite ??= await import("node:sqlite");
   } catch (cause) {
@@ -127,12 +137,11 @@ export async function openFile(path: string): Promise<Connection> {
       { cause },
     );
   }
-  return adapt(openNow(path, 0));
 }
 
 let sqlite: typeof import("node:sqlite") | null = null;
 
-/** Opens a file at once; only after `openFile`. */
+/** Opens a file at once; only after {@linkcode loadLibrary}. */
 export function openNow(path: string, timeout: number): Library {
   return new sqlite!.DatabaseSync(path, { timeout }) as Library;
 }

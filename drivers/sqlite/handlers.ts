@@ -7,11 +7,32 @@
  */
 import type { Reservation } from "../../core/driver.ts";
 import { QueueError } from "../../core/errors.ts";
-import { type Library, openNow } from "./connection.ts";
+import { type Library, loadLibrary, openNow } from "./connection.ts";
 import { identityOf, type Warn } from "./file.ts";
 
 /** How long a handler's statement waits for another process's write, in milliseconds; its thread stands still so long. */
 const BUSY_TIMEOUT = 5000;
+
+/** What both connections of a file that the queue opened have set. */
+export function pragmasOf(synchronous: "normal" | "full" | undefined): readonly string[] {
+  return [`synchronous = ${synchronous === "full" ? "FULL" : "NORMAL"}`, "journal_size_limit = 67108864"];
+}
+
+/**
+ * The connection of handlers in a process that has no driver.
+ *
+ * @param path The file, which the driver of another process has made.
+ * @param synchronous As the driver has it.
+ * @param warn Gets a line when a transaction was left open.
+ */
+export async function openHandlersConnection(
+  path: string,
+  synchronous: "normal" | "full",
+  warn: Warn,
+): Promise<HandlersConnection> {
+  await loadLibrary();
+  return new HandlersConnection(path, pragmasOf(synchronous), warn);
+}
 
 /** Opened when the first handler asks for it. */
 export class HandlersConnection {

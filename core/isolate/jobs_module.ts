@@ -1,0 +1,80 @@
+/**
+ * Imports the module whose default export is an app's map of jobs.
+ *
+ * @module
+ */
+import { isAbsolute, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { oneLine } from "../describe.ts";
+import { QueueError } from "../errors.ts";
+import type { Jobs } from "../job.ts";
+
+/**
+ * Imports a jobs module, as `queue:work --jobs` and {@linkcode ProcessesOptions.module} do.
+ *
+ * @param module A path, from the current folder, or a URL.
+ * @throws {QueueError} `CONFIG`, with the file and what is wrong with it.
+ */
+export async function loadJobs(module: string | URL): Promise<Jobs> {
+  const url = moduleUrl(module);
+  const name = url.protocol === "file:" ? fileURLToPath(url) : url.href;
+  const refuse = (why: string): QueueError => new QueueError("CONFIG", `jobs module ${name}: ${why}`);
+  let loaded: { default?: unknown };
+  try {
+    loaded = await settled(import(url.href), () => refuse("a top-level await in it never ends"));
+  } catch (error) {
+    if (error instanceof QueueError) throw error;
+    const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw refuse(`failed to load: ${firstLine(why)}`);
+  }
+  const fault = faultOf(loaded.default);
+  if (fault !== undefined) {
+    throw refuse(`${fault}; expected the map of jobs, such as export default { thumbnail: (job) => … }`);
+  }
+  return loaded.default as Jobs;
+}
+
+/** The URL of a module that is named by its path, from the current folder, or by its URL. */
+export function moduleUrl(module: string | URL): URL {
+  if (module instanceof URL) return module;
+  const isUrl = /^[a-z][a-z+.-]+:/i.test(module) && !isAbsolute(module);
+  return isUrl ? new URL(module) : pathToFileURL(resolve(module));
+}
+
+/** The module, unless the process would end for want of anything to do while it still waits: silently, and with 0. */
+function settled<Module>(loading: Promise<Module>, fault: () => QueueError): Promise<Module> {
+  return new Promise((resolve, reject) => {
+    const idle = (): void => reject(fault());
+    process.once("beforeExit", idle);
+    loading.finally(() => process.removeListener("beforeExit", idle)).then(resolve, reject);
+  });
+}
+
+function firstLine(text: string): string {
+  return oneLine(text.split(/[\r\n\u2028\u2029]/).find((line) => line.trim() !== "") ?? "");
+}
+
+/** What is wrong with a default export; what each job's settings may be, the queue checks. */
+function faultOf(jobs: unknown): string | undefined {
+  if (jobs === undefined) return "it has no default export";
+  if (typeof jobs !== "object" || jobs === null || Array.isArray(jobs)) {
+    return `its default export is ${kindOf(jobs)}`;
+  }
+  const entries = Object.entries(jobs);
+  if (entries.length === 0) {
+    // A Map, say, or a promise that nobody awaited.
+    const kind = Object.prototype.toString.call(jobs).slice("[object ".length, -1);
+    return `its default export ${kind === "Object" ? "has no jobs" : `is a ${kind}`}`;
+  }
+  const odd = entries.find(([, job]) =>
+    typeof job !== "function" && (typeof job !== "object" || job === null)
+  );
+  return odd && `its job ${JSON.stringify(odd[0])} is ${kindOf(odd[1])}`;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "an array";
+  return `a ${typeof value}`;
+}
