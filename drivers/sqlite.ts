@@ -59,7 +59,7 @@ import {
 } from "./sqlite/file.ts";
 import { HandlersConnection, pragmasOf } from "./sqlite/handlers.ts";
 import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
-import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
+import { insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
 import { Reserving } from "./sqlite/reserve.ts";
 import { rowIds } from "./sqlite/row_id.ts";
 import { migrate } from "./sqlite/schema.ts";
@@ -282,8 +282,8 @@ export class SqliteDriver implements Driver {
 
   /** Moves failed jobs back, each with its queue, priority and, where it is free, its id. */
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]> {
-    const dueAt = availableAt(0, now ?? Date.now());
-    return this.#inLots(selection, (connection, lot) => retryFailed(connection, lot, dueAt), true);
+    const at = now ?? Date.now();
+    return this.#inLots(selection, (connection, lot) => retryFailed(connection, lot, at), true);
   }
 
   /** Deletes failed jobs. */

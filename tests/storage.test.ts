@@ -603,12 +603,14 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
     db.exec(`DROP INDEX jobs_cancelled;
       ALTER TABLE jobs DROP COLUMN cancelled;
       ALTER TABLE jobs DROP COLUMN progress;
+      ALTER TABLE jobs DROP COLUMN dispatched_at;
+      ALTER TABLE jobs DROP COLUMN trace;
       UPDATE queue_meta SET value = 3 WHERE key = 'schema'`);
     assert.notDeepEqual(schema(db), fresh);
 
     const ours = new SqliteDriver({ database: file });
     await ours.open();
-    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 4 }]);
+    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 5 }]);
     const names = (of: Record<string, unknown>[]) => of.map(({ type, name }) => `${type} ${name}`);
     assert.deepEqual(names(schema(db)), names(fresh));
     db.close();

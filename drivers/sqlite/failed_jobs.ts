@@ -5,6 +5,7 @@
  */
 import type { FailedJob, FailedSelection, Failure, Moved, Reservation } from "../../core/driver.ts";
 import type { Connection, Row, Value } from "./connection.ts";
+import { availableAt } from "./push.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
 /**
@@ -76,13 +77,14 @@ const OWN_ID = `CASE
   WHEN job_id IS NULL AND attempts IS NOT NULL AND id < 9007199254740991 THEN id END`;
 
 /** Puts rows back into `jobs`, each under its job's id where that is free. */
-export function retryFailed(connection: Connection, selection: FailedSelection, dueAt: number): Moved[] {
+export function retryFailed(connection: Connection, selection: FailedSelection, now: number): Moved[] {
   return selectIds(connection, selection).flatMap((id) => {
     connection.run(
-      `INSERT INTO jobs (id, name, payload, available_at, queue, priority)
-        SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority
+      `INSERT INTO jobs (id, name, payload, available_at, queue, priority, dispatched_at)
+        SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority, ?
           FROM (SELECT *, ${OWN_ID} AS own FROM failed_jobs WHERE id = ?)`,
-      dueAt,
+      availableAt(0, now),
+      Math.floor(now),
       rowId(id),
     );
     return deleteFailed(connection, id);

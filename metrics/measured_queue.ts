@@ -1,0 +1,4 @@
+import type { Queue } from "../mod.ts";
+
+/** What is asked of a queue that is measured. */
+export type MeasuredQueue = Pick<Queue, "on" | "counts" | "paused" | "names" | "trace">;
