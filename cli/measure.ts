@@ -31,14 +31,18 @@ export async function measure(
   env: Environment,
 ): Promise<Measuring> {
   const openTelemetry = await openTelemetryOf(env);
-  if (address === undefined && openTelemetry === undefined) return { url: null, close: async () => {} };
+  if (address === undefined && openTelemetry === undefined) {
+    return {
+      url: null,
+      close: () => Promise.resolve(),
+    };
+  }
   const measured = metrics(queue, { openTelemetry });
-  if (address === undefined) return { url: null, close: async () => measured.close() };
-  const serving = await serve(address, measured.handler, "--metrics");
+  const serving = address === undefined ? null : await serve(address, measured.handler, "--metrics");
   return {
-    url: serving.url,
+    url: serving?.url ?? null,
     close: async () => {
-      await serving.close();
+      await serving?.close();
       measured.close();
     },
   };

@@ -1,7 +1,7 @@
 /** What a queue says of itself in numbers: the text that Prometheus reads, and whether it is well. */
 import assert from "node:assert/strict";
 import parsePrometheus from "parse-prometheus-text-format";
-import { type Job, type Jobs, Queue, QueueError, Snooze } from "@x/queue";
+import { type Job, type Jobs, type Queue, QueueError, Snooze } from "@x/queue";
 import { type Metrics, metrics, type MetricsOptions } from "@x/queue/metrics";
 import { SqliteDriver } from "../drivers/sqlite.ts";
 import { changed, Gate, inSession, type Session } from "./session.ts";
@@ -9,10 +9,7 @@ import { changed, Gate, inSession, type Session } from "./session.ts";
 /** A sample as the parser gives it. */
 interface Sample {
   readonly labels?: Record<string, string>;
-  readonly value?: string;
-  readonly buckets?: Record<string, string>;
-  readonly count?: string;
-  readonly sum?: string;
+  readonly value: string;
 }
 
 /** A metric as the parser gives it. */
@@ -23,12 +20,22 @@ interface Parsed {
   readonly metrics: readonly Sample[];
 }
 
-const parse = parsePrometheus as unknown as (text: string) => Parsed[];
+/** The parser joins histograms whatever their labels are: without their type, it gives each line as it stands. */
+function parse(text: string): Parsed[] {
+  return (parsePrometheus as unknown as (text: string) => Parsed[])(
+    text.replace(/^# TYPE \w+ histogram\n/gm, ""),
+  );
+}
 
 /** What a scrape says, by name. */
 async function scrape(measured: Metrics): Promise<Map<string, Parsed>> {
-  const parsed = parse(await measured.text());
-  return new Map(parsed.map((metric) => [metric.name, metric]));
+  const found = new Map<string, Parsed>();
+  for (const metric of parse(await measured.text())) {
+    // The parts of a histogram take turns.
+    const before = found.get(metric.name)?.metrics ?? [];
+    found.set(metric.name, { ...metric, metrics: [...before, ...metric.metrics] });
+  }
+  return found;
 }
 
 /** The values of a metric, by its labels' values. */
@@ -36,10 +43,7 @@ function valuesOf(found: Map<string, Parsed>, name: string): Record<string, numb
   const metric = found.get(name);
   assert.ok(metric !== undefined, `${name} is there`);
   return Object.fromEntries(
-    metric.metrics.map(({ labels = {}, value, count }) => [
-      Object.values(labels).join(" "),
-      Number(value ?? count),
-    ]),
+    metric.metrics.map(({ labels = {}, value }) => [Object.values(labels).join(" "), Number(value)]),
   );
 }
 
@@ -94,7 +98,7 @@ inSession("what became of jobs is counted by queue, name and outcome", async (se
     "default nap snoozed": 1,
   });
   assert.deepEqual(counted(valuesOf(found, "queue_jobs")), { "default delayed": 1, "mail failed": 1 });
-  assert.deepEqual(valuesOf(found, "queue_run_seconds"), {
+  assert.deepEqual(valuesOf(found, "queue_run_seconds_count"), {
     "default good": 3,
     "mail bad": 2,
     "default nap": 1,
@@ -102,8 +106,12 @@ inSession("what became of jobs is counted by queue, name and outcome", async (se
   assert.deepEqual(valuesOf(found, "queue_up"), { "": 1 });
   assert.deepEqual(valuesOf(found, "queue_process_workers"), { "": 1 });
   assert.deepEqual(valuesOf(found, "queue_process_slots"), { "": 3 });
-  for (const { name, help, type } of found.values()) {
-    assert.ok(help !== "" && ["COUNTER", "GAUGE", "HISTOGRAM"].includes(type), name);
+  const text = await measured.text();
+  for (const name of found.keys()) {
+    const histogram = /^queue_(run|wait)_seconds/.exec(name)?.[0];
+    const family = histogram ?? name;
+    const type = histogram !== undefined ? "histogram" : name.endsWith("_total") ? "counter" : "gauge";
+    assert.match(text, new RegExp(`^# HELP ${family} .+\\n# TYPE ${family} ${type}\\n${family}`, "m"));
   }
 });
 
@@ -119,12 +127,13 @@ inSession("how long jobs waited and ran lies in buckets of seconds", async (sess
   gate.open();
   await clock.rest();
   const found = await scrape(measured);
-  const [wait] = found.get("queue_wait_seconds")!.metrics;
-  assert.deepEqual([wait.count, wait.sum], ["1", "0.7"]);
-  assert.deepEqual([wait.buckets!["0.5"], wait.buckets!["1"], wait.buckets!["+Inf"]], ["0", "1", "1"]);
-  const [run] = found.get("queue_run_seconds")!.metrics;
-  assert.deepEqual([run.count, run.sum], ["1", "7"]);
-  assert.deepEqual([run.buckets!["5"], run.buckets!["10"], run.buckets!["+Inf"]], ["0", "1", "1"]);
+  const of = (name: string, ...bounds: string[]): number[] => {
+    const buckets = valuesOf(found, `${name}_bucket`);
+    const rest = ["sum", "count"].map((part) => valuesOf(found, `${name}_${part}`)["default slow"]);
+    return [...bounds.map((bound) => buckets[`default slow ${bound}`]), ...rest];
+  };
+  assert.deepEqual(of("queue_wait_seconds", "0.001", "0.5", "1", "+Inf"), [0, 0, 1, 1, 0.7, 1]);
+  assert.deepEqual(of("queue_run_seconds", "5", "10", "1800", "+Inf"), [0, 1, 1, 1, 7, 1]);
 });
 
 inSession("the store is asked once a second, however many look", async (session) => {
@@ -232,7 +241,7 @@ inSession(
     const health = await get(measured, "/health");
     assert.equal(health.status, 503);
     const { status, reasons } = await health.json();
-    assert.deepEqual([status, reasons], ["down", ["disk I/O error"]]);
+    assert.deepEqual([status, reasons], ["down", ["queue: disk I/O error"]]);
     down = false;
     await clock.advance(11_000);
     assert.equal((await get(measured, "/health")).status, 200);
