@@ -251,7 +251,9 @@ export class RedisDriver implements Driver {
     return this.#completions.add(held).then(
       (done) => {
         const repeated = !done && this.#uncertain.has(held);
-        if (repeated || this.#controls.concerns(held)) return this.#completed(held, done, repeated);
+        if (repeated || held.trace !== undefined || this.#controls.concerns(held)) {
+          return this.#completed(held, done, repeated);
+        }
         this.#leave();
         return done;
       },
