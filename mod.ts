@@ -52,6 +52,7 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  AttemptRecord,
   Cancelled,
   Controls,
   Driver,
@@ -72,6 +73,9 @@ export type {
   Reservation,
   Reserved,
   ReserveRequest,
+  RunningJob,
+  WorkerInfo,
+  WorkerReport,
 } from "./core/driver.ts";
 export { Discard, Snooze } from "./core/steering.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";
@@ -88,5 +92,5 @@ export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
 export type { FailedOutcome, Outcome } from "./core/attempt.ts";
-export type { Telemetry } from "./core/telemetry.ts";
+export type { AttemptEnd, Meter, Telemetry } from "./core/telemetry.ts";
 export type { QueueSelection } from "./core/shares.ts";

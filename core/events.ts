@@ -9,6 +9,7 @@ import type { Reservation } from "./driver.ts";
 import { QueueError, type QueueErrorCode } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { show } from "./show.ts";
+import type { Meter } from "./telemetry.ts";
 
 /** A job, as events name it. */
 export interface EventJob {
@@ -145,6 +146,8 @@ type AnyListener = (event: never) => unknown;
 /** The listeners of a queue. Without any, an event costs a look whether there is one. */
 export class Listeners {
   readonly #log: Log;
+  /** Those that count; replaced, as the lists are. */
+  meters: readonly Meter[] = [];
   /** Replaced, not changed, so that one who leaves during an event disturbs nobody. */
   readonly #lists: { [Event in keyof QueueEvents]?: readonly AnyListener[] } = {};
 
@@ -222,6 +225,7 @@ export function announce(
   duration?: number,
   outcome?: Outcome,
 ): void {
+  if (type !== "started") { for (const meter of events.meters) meter.ended(attempt.job, type, duration!); }
   const why = RELEASED[type];
   const name = why === undefined ? type as Exclude<typeof type, "snoozed" | "handedBack"> : "released";
   const heard = events.has(name);
@@ -250,6 +254,7 @@ export function announce(
 
 /** Tells that these were reserved. */
 export function announceReserved({ events }: Audience, held: readonly Reservation[]): void {
+  for (const meter of events.meters) meter.reserved(held);
   if (!events.has("reserved")) return;
   for (const one of held) events.emit({ type: "reserved", job: named(one), waited: one.waited ?? null });
 }

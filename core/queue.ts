@@ -29,6 +29,7 @@ import type {
   Paused,
   Progress,
   QueueCounts,
+  WorkerInfo,
 } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
@@ -48,7 +49,7 @@ import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
-import type { Telemetry } from "./telemetry.ts";
+import type { Meter, Telemetry } from "./telemetry.ts";
 import { runOnce, Worker, type WorkerOptions, type WorkerParts } from "./worker.ts";
 
 /** An open SQLite connection of the app's, by its shape. */
@@ -234,7 +235,7 @@ export class Queue<const J extends Jobs = Jobs> {
       if (this.#telemetry !== null) [dispatched] = await this.#storeTraced(driver, [job], [rest[1]]);
       else if (rest[1]?.id === undefined) dispatched = { id: (await driver.push([job], null))[0] };
       else [dispatched] = await this.#pushOnce(driver, [keyed(job, rest[1])]);
-      if (this.#events.has("dispatched")) this.#announce([job], [dispatched]);
+      this.#announce([job], [dispatched]);
       return dispatched;
     } catch (error) {
       announceStoreFailed(this.#events, "dispatch", error);
@@ -285,7 +286,7 @@ export class Queue<const J extends Jobs = Jobs> {
       const dispatched = this.#telemetry === null
         ? await this.#store(driver, jobs, options)
         : await this.#storeTraced(driver, jobs, options);
-      if (this.#events.has("dispatched")) this.#announce(jobs, dispatched);
+      this.#announce(jobs, dispatched);
       return dispatched;
     } catch (error) {
       announceStoreFailed(this.#events, "dispatch", error);
@@ -313,6 +314,8 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
+    for (const meter of this.#events.meters) meter.dispatched(jobs, dispatched);
+    if (!this.#events.has("dispatched")) return;
     dispatched.forEach(({ id, duplicate = false }, index) => {
       const { name, queue } = jobs[index];
       this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });
@@ -412,7 +415,7 @@ export class Queue<const J extends Jobs = Jobs> {
         one !== undefined
       );
       await this.#withPool(options.plan, openFirst, AbortSignal.any(signals), async (pool) => {
-        await work({ ...parts, attempt: pool.attempt, slots: pool });
+        await work({ ...parts, attempt: pool.attempt, slots: pool, names: () => pool.names });
       });
     };
     return this.#track(run(), () => {
@@ -573,6 +576,36 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
+   * The workers of this store, in whatever process, that were heard of within the last 30 s, the oldest first. Each says
+   * what it runs when that changes, a second later at most; a worker that ends takes itself off the list.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({
+   *   database: ":memory:",
+   *   jobs: {
+   *     look: async () => {
+   *       const [worker] = await queue.workers();
+   *       assert.deepEqual([worker.concurrency, worker.names], [1, ["look"]]);
+   *     },
+   *   },
+   * });
+   * await queue.dispatch("look");
+   * await queue.work({ stopWhenEmpty: true });
+   * assert.deepEqual([await queue.workers(), await queue.failed()], [[], []]);
+   * await queue.close();
+   * ```
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async workers(): Promise<WorkerInfo[]> {
+    return await (await this.#load()).workers(null);
+  }
+
+  /**
    * Holds a queue, or all: no worker of this store starts a job of it until it is resumed. What runs finishes.
    *
    * @param queue Its name. Left out, every queue, also those that come later.
@@ -682,6 +715,18 @@ export class Queue<const J extends Jobs = Jobs> {
     return remove;
   }
 
+  /**
+   * Has what this process does counted, from now on. `metrics(queue)` calls it.
+   *
+   * @returns What ends that.
+   */
+  measure(meter: Meter): () => void {
+    this.#events.meters = [...this.#events.meters, meter];
+    return () => {
+      this.#events.meters = this.#events.meters.filter((one) => one !== meter);
+    };
+  }
+
   /** The names of its job types. */
   get names(): string[] {
     return [...this.#types.keys()];
@@ -746,6 +791,7 @@ export class Queue<const J extends Jobs = Jobs> {
       driver,
       attempt: (held, report) =>
         new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database, report),
+      names: () => [...this.#types].filter(([, { handle }]) => handle !== null).map(([name]) => name),
       retryAfter: this.#settings.retryAfter,
       events: this.#events,
       telemetry: () => this.#telemetry,

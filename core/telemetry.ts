@@ -1,11 +1,12 @@
 /**
- * What traces a queue: a span for each dispatch and each attempt, and the context that joins them.
+ * What traces a queue: a span for each dispatch and each attempt, and the context that joins them. And what counts: it
+ * is called with what there is, where a listener has an event made up for each, which costs more than the counting.
  *
  * @module
  */
 import type { Outcome } from "./attempt.ts";
-import type { NewJob } from "./driver.ts";
-import type { EventJob } from "./events.ts";
+import type { NewJob, Reservation } from "./driver.ts";
+import type { EventJob, WorkEvent } from "./events.ts";
 import type { Dispatched } from "./job.ts";
 
 /**
@@ -30,4 +31,17 @@ export interface Telemetry {
    * @param run Runs the handler, and resolves with what becomes of the job. Never rejects.
    */
   attempt(job: EventJob & { readonly trace?: string }, run: () => Promise<Outcome>): Promise<Outcome>;
+}
+
+/** How an attempt ended, as a worker tells it. */
+export type AttemptEnd = Exclude<WorkEvent["type"], "started">;
+
+/** Counts what a queue does. It is called for each job, so it must be quick, keep nothing of what it gets, and never throw. */
+export interface Meter {
+  /** The store has accepted jobs. */
+  dispatched(jobs: readonly NewJob[], stored: readonly Dispatched[]): void;
+  /** A worker holds jobs. */
+  reserved(jobs: readonly Reservation[]): void;
+  /** An attempt has ended, whose handler ran for so many milliseconds. */
+  ended(job: Pick<EventJob, "name" | "queue">, how: AttemptEnd, duration: number): void;
 }

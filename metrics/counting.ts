@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { QueueEvents } from "../mod.ts";
+import type { AttemptEnd, Dispatched, Meter, NewJob, QueueEvents, Reservation } from "../mod.ts";
 import type { MeasuredQueue } from "./measured_queue.ts";
-import { type AttemptOutcome, JobSeries, Values } from "./series.ts";
+import { JobSeries, Values } from "./series.ts";
 
 /** Hears of each duration besides, in seconds. */
 export interface Recorder {
@@ -19,7 +19,7 @@ export interface Recorder {
 export type StoreFailure = QueueEvents["storeFailed"]["during"] | "look";
 
 /** How often a process heard of what. */
-export class Counting {
+export class Counting implements Meter {
   readonly queues: Values = new Values(null);
   readonly storeErrors: Record<StoreFailure, number> = {
     dispatch: 0,
@@ -35,6 +35,7 @@ export class Counting {
   recorder: Recorder | null = null;
   readonly #names: Values;
   readonly #series = new Map<string, Map<string, JobSeries>>();
+  #last: JobSeries | null = null;
   readonly #removes: (() => void)[] = [];
 
   /** Listens from now on. */
@@ -42,22 +43,7 @@ export class Counting {
     // The supervisor of child processes knows no job types: then any name will do, up to the most.
     this.#names = new Values(queue.names.length === 0 ? null : queue.names);
     this.#removes.push(
-      queue.on("dispatched", ({ job, duplicate }) => {
-        if (!duplicate) this.#of(job).dispatched++;
-      }),
-      queue.on("reserved", ({ job, waited }) => {
-        if (waited === null) return;
-        const series = this.#of(job);
-        series.wait.observe(waited / 1000);
-        this.recorder?.wait(series, waited / 1000);
-      }),
-      queue.on("completed", ({ job, duration }) => this.#ended(job, "completed", duration)),
-      queue.on("failed", ({ job, duration }) => this.#ended(job, "failed", duration)),
-      queue.on("lost", ({ job, duration }) => this.#ended(job, "lost", duration)),
-      queue.on("released", ({ job, why, duration }) => {
-        // One that never began was no attempt.
-        if (duration !== null) this.#ended(job, why === "failed" ? "released" : why, duration);
-      }),
+      queue.measure(this),
       queue.on("storeFailed", ({ during }) => void this.storeErrors[during]++),
       queue.on("workerStarted", ({ concurrency }) => this.#working(1, concurrency)),
       queue.on("workerStopped", ({ concurrency }) => this.#working(-1, -concurrency)),
@@ -74,22 +60,45 @@ export class Counting {
     for (const remove of this.#removes) remove();
   }
 
-  #ended(job: { queue: string; name: string }, outcome: AttemptOutcome, duration: number): void {
+  /** Counts what was stored; a duplicate was before. */
+  dispatched(jobs: readonly NewJob[], stored: readonly Dispatched[]): void {
+    for (let at = 0; at < jobs.length; at++) {
+      if (!stored[at].duplicate) this.#of(jobs[at]).dispatched++;
+    }
+  }
+
+  /** Counts how long jobs had been due, where that is known. */
+  reserved(jobs: readonly Reservation[]): void {
+    for (const held of jobs) {
+      if (held.waited === undefined) continue;
+      const series = this.#of(held);
+      const seconds = held.waited / 1000;
+      series.wait.observe(seconds);
+      if (this.recorder !== null) this.recorder.wait(series, seconds);
+    }
+  }
+
+  /** Counts an attempt. */
+  ended(job: { readonly queue: string; readonly name: string }, how: AttemptEnd, duration: number): void {
     const series = this.#of(job);
-    series.attempts[outcome]++;
-    series.run.observe(duration / 1000);
-    this.recorder?.run(series, duration / 1000);
+    const seconds = duration / 1000;
+    series.attempts[how]++;
+    series.run.observe(seconds);
+    if (this.recorder !== null) this.recorder.run(series, seconds);
     this.progress++;
   }
 
-  #of(job: { readonly queue: string; readonly name: string }): JobSeries {
-    const queue = this.queues.of(job.queue);
-    const name = this.#names.of(job.name);
-    let byName = this.#series.get(queue);
-    if (byName === undefined) this.#series.set(queue, byName = new Map());
-    let series = byName.get(name);
-    if (series === undefined) byName.set(name, series = new JobSeries(queue, name));
-    return series;
+  #of({ queue, name }: { readonly queue: string; readonly name: string }): JobSeries {
+    // Mostly it is of the same kind as the one before.
+    const last = this.#last;
+    if (last !== null && last.queue === queue && last.name === name) return last;
+    const label = this.queues.of(queue);
+    let byName = this.#series.get(label);
+    if (byName === undefined) this.#series.set(label, byName = new Map());
+    const named = this.#names.of(name);
+    let series = byName.get(named);
+    if (series === undefined) byName.set(named, series = new JobSeries(label, named));
+    return this.#last = series;
   }
 
   #working(workers: number, slots: number): void {

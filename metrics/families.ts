@@ -4,7 +4,7 @@
  * @module
  */
 import process from "node:process";
-import type { QueueCounts } from "../mod.ts";
+import type { QueueCounts, WorkerInfo } from "../mod.ts";
 import type { Counting } from "./counting.ts";
 import { type JobSeries, OUTCOMES, type Values } from "./series.ts";
 import type { FailedLook, Look } from "./store.ts";
@@ -37,7 +37,7 @@ export function families(counting: Counting, look: Look | FailedLook): Family[] 
       help: "Attempts that ended in this process, by outcome.",
       type: "counter",
       samples: all.flatMap(({ queue, name, attempts }) =>
-        OUTCOMES.map((outcome): [Labels, number] => [{ queue, name, outcome }, attempts[outcome]])
+        OUTCOMES.map(([end, outcome]): [Labels, number] => [{ queue, name, outcome }, attempts[end]])
       ),
     },
     {
@@ -114,7 +114,28 @@ export function queueGauges({ at, counts, paused }: Look, queues: Values): Queue
 
 function storeFamilies(look: Look, queues: Values): Family[] {
   const gauges = queueGauges(look, queues);
+  const { workers } = look;
+  const sum = (of: (worker: WorkerInfo) => number) =>
+    workers.reduce((total, worker) => total + of(worker), 0);
   return [
+    {
+      name: "queue_workers",
+      help: "Workers of every process on the store that were seen of late.",
+      type: "gauge",
+      samples: [[{}, workers.length]],
+    },
+    {
+      name: "queue_worker_slots",
+      help: "Jobs that they run at a time.",
+      type: "gauge",
+      samples: [[{}, sum(({ concurrency }) => concurrency)]],
+    },
+    {
+      name: "queue_worker_busy_slots",
+      help: "Jobs that they run, as they said last.",
+      type: "gauge",
+      samples: [[{}, sum(({ busy }) => busy)]],
+    },
     {
       name: "queue_jobs",
       help: "Jobs in the store, by state.",

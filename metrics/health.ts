@@ -17,6 +17,8 @@ export interface Health {
   readonly reasons: readonly string[];
   /** How many jobs are due, in queues that are not paused; `null` where the store does not say. */
   readonly ready: number | null;
+  /** How many workers there are, in every process on the store; `null` where it does not say. */
+  readonly workers: number | null;
   /** For how long nothing has moved, in seconds, as far as this process has seen: no job was taken, settled or failed. */
   readonly still: number;
 }
@@ -32,6 +34,8 @@ export class Watch {
   #seen: ReadonlyMap<string, Seen> = new Map();
   /** Since when there have been due jobs, by queue, in epoch milliseconds: for stores that do not know. */
   #dueSince: ReadonlyMap<string, number> = new Map();
+  /** How many jobs each worker had run. */
+  #processed: ReadonlyMap<string, number> = new Map();
   #movedAt = Date.now();
 
   /**
@@ -48,7 +52,9 @@ export class Watch {
   saw(look: Look | FailedLook): void {
     if ("error" in look) return;
     const seen = new Map(look.counts.map((counts): [string, Seen] => [counts.queue, counts]));
-    if (hasMoved(this.#seen, seen)) this.#movedAt = look.at;
+    const processed = new Map(look.workers.map(({ id, processed }) => [id, processed]));
+    if (hasMoved(this.#seen, seen) || haveWorked(this.#processed, processed)) this.#movedAt = look.at;
+    this.#processed = processed;
     this.#seen = seen;
     this.#dueSince = new Map(
       unpaused(look).filter(({ ready }) => ready > 0).map(({ queue }) => [
@@ -67,7 +73,7 @@ export class Watch {
     }
     const still = Math.max(0, look.at - this.#movedAt);
     if ("error" in look) {
-      return { status: "down", reasons: [look.error], ready: null, still: still / 1000 };
+      return { status: "down", reasons: [look.error], ready: null, workers: null, still: still / 1000 };
     }
     const due = unpaused(look).filter(({ ready }) => ready > 0);
     const late = due.map(({ queue, ready, oldest }) => ({
@@ -83,10 +89,11 @@ export class Watch {
           `${one.queue}: ${one.ready} ${
             one.ready === 1 ? "job has" : "jobs have"
           } been due, the oldest for ` +
-          `${seconds(one.for)} s, and nothing has moved for ${seconds(still)} s`
+          `${seconds(one.for)} s, and nothing has moved for ${seconds(still)} s (${workersOf(look)})`
         )
         : [],
       ready: due.reduce((sum, { ready }) => sum + ready, 0),
+      workers: look.workers.length,
       still: still / 1000,
     };
   }
@@ -104,6 +111,19 @@ function hasMoved(before: ReadonlyMap<string, Seen>, now: ReadonlyMap<string, Se
     if (then.oldest !== null && (oldest === null || oldest > then.oldest)) return true;
   }
   return false;
+}
+
+/** Whether a worker says that it has run jobs since. */
+function haveWorked(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): boolean {
+  return [...now].some(([id, processed]) => processed > (before.get(id) ?? 0));
+}
+
+function workersOf({ workers }: Look): string {
+  return workers.length === 0
+    ? "no workers"
+    : workers.length === 1
+    ? "1 worker"
+    : `${workers.length} workers`;
 }
 
 function seconds(milliseconds: number): number {

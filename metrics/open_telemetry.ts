@@ -103,7 +103,7 @@ export interface OpenTelemetryApi {
 const SCOPE = "@x/queue";
 
 /** What each verdict on an attempt is called. */
-const OUTCOME_OF: { readonly [Verdict in Outcome["verdict"]]: typeof OUTCOMES[number] } = {
+const OUTCOME_OF: { readonly [Verdict in Outcome["verdict"]]: string } = {
   complete: "completed",
   release: "released",
   snooze: "snoozed",
@@ -232,13 +232,14 @@ export function instruments(
   const errors = counter("queue.store.errors", "{error}", "Calls of the store that failed.");
   const jobs = gauge("queue.jobs", "{job}", "Jobs in the store, by state.");
   const oldest = gauge("queue.oldest.ready", "s", "How long the job that has been due for longest waits.");
-  const workers = gauge("queue.process.workers", "{worker}", "Workers in this process.");
-  const all = [dispatched, attempts, errors, jobs, oldest, workers];
+  const workers = gauge("queue.workers", "{worker}", "Workers of every process on the store.");
+  const own = gauge("queue.process.workers", "{worker}", "Workers in this process.");
+  const all = [dispatched, attempts, errors, jobs, oldest, workers, own];
   const observe = async (result: OpenTelemetryObservations): Promise<void> => {
     for (const series of counting.series()) {
       result.observe(dispatched, series.dispatched, labels(series));
-      for (const outcome of OUTCOMES) {
-        result.observe(attempts, series.attempts[outcome], {
+      for (const [end, outcome] of OUTCOMES) {
+        result.observe(attempts, series.attempts[end], {
           ...labels(series),
           "queue.outcome": outcome,
         });
@@ -247,9 +248,10 @@ export function instruments(
     for (const [during, count] of Object.entries(counting.storeErrors)) {
       result.observe(errors, count, { "queue.during": during });
     }
-    result.observe(workers, counting.here.workers);
+    result.observe(own, counting.here.workers);
     const looked = await look();
     if ("error" in looked) return;
+    result.observe(workers, looked.workers.length);
     for (const gauges of queueGauges(looked, counting.queues)) {
       const queue = { "messaging.destination.name": gauges.queue };
       for (const state of STATES) {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { AttemptEnd } from "../mod.ts";
 
 /** What stands for every value of a label that is not known, or is one too many. */
 export const OTHER = "other";
@@ -55,20 +56,24 @@ export class Histogram {
   }
 }
 
-/** How an attempt ended. */
-export const OUTCOMES = ["completed", "released", "snoozed", "stopped", "failed", "lost"] as const;
-
-/** One of {@linkcode OUTCOMES}. */
-export type AttemptOutcome = typeof OUTCOMES[number];
+/** How an attempt can have ended, and what that is called. */
+export const OUTCOMES: readonly (readonly [AttemptEnd, string])[] = [
+  ["completed", "completed"],
+  ["released", "released"],
+  ["snoozed", "snoozed"],
+  ["handedBack", "stopped"],
+  ["failed", "failed"],
+  ["lost", "lost"],
+];
 
 /** What is counted of the jobs of one name in one queue. */
 export class JobSeries {
   dispatched = 0;
-  readonly attempts: Record<AttemptOutcome, number> = {
+  readonly attempts: Record<AttemptEnd, number> = {
     completed: 0,
     released: 0,
     snoozed: 0,
-    stopped: 0,
+    handedBack: 0,
     failed: 0,
     lost: 0,
   };

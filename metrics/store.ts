@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Paused, QueueCounts } from "../mod.ts";
+import type { Paused, QueueCounts, WorkerInfo } from "../mod.ts";
 import type { MeasuredQueue } from "./measured_queue.ts";
 
 /** What the store said. */
@@ -14,6 +14,8 @@ export interface Look {
   readonly counts: readonly QueueCounts[];
   /** Which queues are held. */
   readonly paused: Paused;
+  /** Who works. */
+  readonly workers: readonly WorkerInfo[];
 }
 
 /** Why it said nothing. */
@@ -62,9 +64,9 @@ export class Looks {
       );
     });
     try {
-      const asked = Promise.all([this.#queue.counts(), this.#queue.paused()]);
-      const [counts, paused] = await Promise.race([asked, late]);
-      return { at: Date.now(), counts, paused };
+      const asked = Promise.all([this.#queue.counts(), this.#queue.paused(), this.#queue.workers()]);
+      const [counts, paused, workers] = await Promise.race([asked, late]);
+      return { at: Date.now(), counts, paused, workers };
     } catch (error) {
       return { at: Date.now(), error: error instanceof Error ? error.message : String(error) };
     } finally {

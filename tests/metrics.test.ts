@@ -273,7 +273,7 @@ inSession("jobs that are due while nothing moves are stuck, after the bound", as
   assert.equal(health.status, "stuck");
   assert.match(
     health.reasons[0],
-    /^default: 1 job has been due, the oldest for 6\d s, and nothing has moved for 62 s$/,
+    /^default: 1 job has been due, the oldest for 6\d s, and nothing has moved for 62 s \(no workers\)$/,
   );
   assert.equal(health.ready, 1);
 
