@@ -260,7 +260,7 @@ describe("the screen", () => {
 
   it("draws the trend and the last looks where there is room", () => {
     const lines = render(view(), 120, 24);
-    assert.match(lines[2]!, /WAITS {3}TREND {2}READY, LAST LOOKS$/);
+    assert.match(lines[2]!, /WAITS {3}TREND {2}LAST LOOKS$/);
     assert.match(lines[3]!, /^› default .* 4 m 2 s {2}\+0\.5\/s {2}██$/);
     assert.match(lines[6]!, /^ {2}total [^█]*$/);
   });

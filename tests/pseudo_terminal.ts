@@ -32,9 +32,13 @@ export class InTerminal {
   ) {
     this.#folder = cwd;
     this.screen = new Screen(width, height);
-    const words = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
-    // The shell becomes the program, so that its process id is the program's.
-    const line = `stty rows ${height} cols ${width}; stty -a > stty; tty > tty; echo $$ > pid; exec ${words}`;
+    const words = command.map(quoted).join(" ");
+    // The inner shell becomes the program, so that its process id is the program's.
+    const inner = `echo $$ > pid; exec ${words}`;
+    const line = [
+      `stty rows ${height} cols ${width}; stty -a > before; tty > tty; echo a line of before`,
+      `sh -c ${quoted(inner)}; status=$?; stty -a > after; exit $status`,
+    ].join("; ");
     this.#child = spawn("script", ["-qefc", line, "/dev/null"], {
       cwd,
       env: { SHELL: "/bin/sh", TERM: "xterm-256color", ...env },
@@ -54,7 +58,7 @@ export class InTerminal {
       return typeof text === "string" ? this.screen.text.includes(text) : text.test(this.screen.text);
     };
     await until(seen, `${text} on the screen`).catch((error) => {
-      throw new Error(`${(error as Error).message}:\n${this.screen.text}\n${JSON.stringify(this.output)}`);
+      throw new Error(`${(error as Error).message}:\n${this.screen.text}`);
     });
   }
 
@@ -74,14 +78,14 @@ export class InTerminal {
     process.kill(this.pid, signal);
   }
 
+  /** The program's process. */
   get pid(): number {
     return Number(this.#read("pid"));
   }
 
-  /** How the terminal is set: as it was before the program began, or as it is now. */
-  settings(when: "before" | "now"): string {
-    if (when === "before") return this.#read("stty");
-    return spawnSync("stty", ["-F", this.#read("tty"), "-a"], { encoding: "utf8" }).stdout.trim();
+  /** How the terminal was set before the program began, and after it had ended; all but its size. */
+  settings(when: "before" | "after"): string {
+    return this.#read(when).replace(/rows \d+; columns \d+;/, "");
   }
 
   /** Waits for its end. */
@@ -104,4 +108,9 @@ export class InTerminal {
   #read(file: string): string {
     return readFileSync(join(this.#folder, file), "utf8").trim();
   }
+}
+
+/** A word as a shell takes it. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -119,7 +119,7 @@ interface QueueColumn {
 /** The name of a queue is cut, but not to less than this while columns can go, and to no more before some do. */
 const LEAST_NAME = 12;
 const MOST_NAME = 24;
-const LEAST_GRAPH = 8;
+const GRAPH_TITLE = "LAST LOOKS";
 
 function queueSection(view: View, found: Look, width: number): Section {
   const { queues, paused, at } = found;
@@ -175,7 +175,7 @@ function queueSection(view: View, found: Look, width: number): Section {
       text: `  ${padStart(column.cell(one, queue), widthOfColumn(column))}`,
       paint: column.paint?.(one),
     })),
-    ...(queue !== null && graph >= LEAST_GRAPH
+    ...(queue !== null && graph >= GRAPH_TITLE.length
       ? [{ text: `  ${sparkline(history.ready(queue).slice(-graph))}`, paint: "cyan" as const }]
       : []),
   ];
@@ -197,7 +197,7 @@ function queueSection(view: View, found: Look, width: number): Section {
           text: `  ${padStart(column.title, widthOfColumn(column))}`,
           paint: "dim" as const,
         })),
-        ...(graph >= LEAST_GRAPH ? [{ text: "  READY, LAST LOOKS", paint: "dim" as const }] : []),
+        ...(graph >= GRAPH_TITLE.length ? [{ text: `  ${GRAPH_TITLE}`, paint: "dim" as const }] : []),
       ];
       if (queues.length === 0) return [heading, [{ text: "  no jobs", paint: "dim" }]];
       const lines = shown.map((one, index) => {

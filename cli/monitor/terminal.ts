@@ -46,7 +46,9 @@ export class Terminal {
   /** Takes the screen and the keyboard. */
   enter(): void {
     this.#take();
-    process.on("exit", this.#atExit);
+    process.on("exit", this.#dying);
+    // Before the error is printed, and in Deno and Bun without an `exit` after.
+    process.on("uncaughtExceptionMonitor", this.#dying);
     process.on("SIGWINCH", this.#resized);
     process.on("SIGCONT", this.#continued);
     process.stdout.on("resize", this.#resized);
@@ -57,7 +59,8 @@ export class Terminal {
 
   /** Gives both back. */
   leave(): void {
-    process.off("exit", this.#atExit);
+    process.off("exit", this.#dying);
+    process.off("uncaughtExceptionMonitor", this.#dying);
     process.off("SIGWINCH", this.#resized);
     process.off("SIGCONT", this.#continued);
     process.stdout.off("resize", this.#resized);
@@ -109,7 +112,7 @@ export class Terminal {
     }
   }
 
-  readonly #atExit = (): void => this.#give();
+  readonly #dying = (): void => this.#give();
 
   readonly #typed = (chunk: Uint8Array | string): void => {
     for (const key of keysIn(String(chunk))) this.onKey(key);
