@@ -12,7 +12,15 @@ const END = "\u001b[?2026l";
 
 /** Whether standard output is a terminal that can be drawn on. */
 export function isDrawable(): boolean {
-  return process.stdout.isTTY === true && process.env.TERM !== "dumb";
+  return process.stdout.isTTY === true && !isDumb();
+}
+
+function isDumb(): boolean {
+  try {
+    return process.env.TERM === "dumb";
+  } catch {
+    return false; // Deno without the permission to read it
+  }
 }
 
 /**
