@@ -37,10 +37,17 @@ function graceIn(line: string): number {
 function assertTaken(words: readonly string[]): void {
   const before = isDeno ? ["run", "-A", "--no-check", `--config=${join(ROOT, "deno.json")}`] : [];
   const [command, ...options] = words;
-  const answer = spawnSync(process.execPath, [...before, CLI, command!, "--help"], { encoding: "utf8", cwd: ROOT });
+  const answer = spawnSync(process.execPath, [...before, CLI, command!, "--help"], {
+    encoding: "utf8",
+    cwd: ROOT,
+  });
   assert.equal(answer.status, 0, answer.stderr);
   for (const option of options) {
-    assert.match(answer.stdout, new RegExp(`^  (-\\w, )?${option.split("=")[0]} `, "m"), `${command} ${option}`);
+    assert.match(
+      answer.stdout,
+      new RegExp(`^  (-\\w, )?${option.split("=")[0]} `, "m"),
+      `${command} ${option}`,
+    );
   }
 }
 
@@ -61,7 +68,8 @@ describe("the service for systemd", () => {
         writeFileSync(file, text.replaceAll("/usr/local/bin/queue", binary));
         return spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" }).stderr;
       };
-      const own = (text: string): string[] => text.split("\n").filter((line) => line.includes("queue.service"));
+      const own = (text: string): string[] =>
+        text.split("\n").filter((line) => line.includes("queue.service"));
       assert.deepEqual(own(check(unit)), []);
       assert.notDeepEqual(own(check(unit.replace("KillMode=mixed", "KillMode=mixt"))), [], "it would say so");
     }));
