@@ -5,13 +5,15 @@ import { alertsOf, alertText } from "../cli/monitor/alerts.ts";
 import { bar, perSecond, signed, sparkline } from "../cli/monitor/cells.ts";
 import { History } from "../cli/monitor/history.ts";
 import { keysIn } from "../cli/monitor/keys.ts";
-import type { Look, SeenWorker } from "../cli/monitor/look.ts";
+import type { Look } from "../cli/monitor/look.ts";
 import { record, report, watchLines } from "../cli/monitor/plain.ts";
 import { render, type View } from "../cli/monitor/screen.ts";
 import { Watcher } from "../cli/monitor/watcher.ts";
-import type { FailedJob, QueueCounts } from "../mod.ts";
+import { SqliteDriver } from "../drivers/sqlite.ts";
+import { type FailedJob, Queue, type QueueCounts, QueueError, type WorkerInfo } from "../mod.ts";
+import { VERSION } from "../version.ts";
 import { Screen } from "./screen.ts";
-import { inSession } from "./session.ts";
+import { changed, inSession } from "./session.ts";
 
 const NOW = new Date(2026, 11, 1, 12, 4, 5).getTime();
 
@@ -19,7 +21,7 @@ function counts(queue: string, changes: Partial<QueueCounts> = {}): QueueCounts 
   return { queue, ready: 0, delayed: 0, reserved: 0, failed: 0, oldest: null, ...changes };
 }
 
-function worker(changes: Partial<SeenWorker> = {}): SeenWorker {
+function worker(changes: Partial<WorkerInfo> = {}): WorkerInfo {
   return {
     id: "w1",
     host: "web1",
@@ -31,6 +33,8 @@ function worker(changes: Partial<SeenWorker> = {}): SeenWorker {
     processed: 100,
     busy: 0,
     running: [],
+    names: ["mail", "thumbnail"],
+    version: VERSION,
     ...changes,
   };
 }
@@ -48,7 +52,15 @@ function found(changes: Partial<Look> = {}): Look {
 }
 
 function failure(id: string, error: string): FailedJob {
-  const job = { name: "mail", payload: "{}", queue: "default", priority: 0, attempts: 3, stack: null };
+  const job = {
+    name: "mail",
+    payload: "{}",
+    queue: "default",
+    priority: 0,
+    attempts: 3,
+    stack: null,
+    history: [],
+  };
   return { ...job, id, error, failedAt: NOW - 60_000 };
 }
 
@@ -98,7 +110,6 @@ describe("an alert", () => {
       "workers null no worker is alive, and 1 job waits: start queue:work",
     ]);
     assert.deepEqual(said({ queues: [counts("c", { delayed: 1 })], workers: [] }), []);
-    assert.deepEqual(said({ queues, workers: null }), [], "not where the store does not know its workers");
   });
 });
 
@@ -127,7 +138,7 @@ describe("the history", () => {
 
   it("tells how many attempts the workers end a second, between their heartbeats", () => {
     const history = new History();
-    const look = (...workers: SeenWorker[]): void => history.add(found({ workers }));
+    const look = (...workers: WorkerInfo[]): void => history.add(found({ workers }));
     look(worker());
     assert.equal(history.rate(), null, "one heartbeat has no rate");
     look(worker());
@@ -404,7 +415,7 @@ describe("without a terminal", () => {
   it("a document has every key, whatever there is", () => {
     const { found: look, history, alerts } = view();
     const full = record(look!, history, alerts);
-    const empty = record(found({ workers: null }), new History(), []);
+    const empty = record(found({ workers: [] }), new History(), []);
     assert.deepEqual(Object.keys(full), Object.keys(empty));
     const time = new Date(NOW).toISOString();
     assert.deepEqual(JSON.parse(JSON.stringify(full)), {
@@ -440,7 +451,6 @@ describe("without a terminal", () => {
       progress: { fraction: 0.42, note: "part 3", at: time },
     });
     assert.deepEqual(Object.keys(failures![0]!), ["id", "name", "queue", "attempts", "error", "failedAt"]);
-    assert.equal(empty.workers, null);
   });
 });
 
@@ -467,4 +477,26 @@ inSession("a look finds states, pauses and the last failures of a store", async 
   );
   assert.deepEqual(seen.failures.map(({ name, error }) => [name, error]), [["mail", "no route"]]);
   assert.ok(watcher.alerts.some(({ kind, queue }) => kind === "max" && queue === "slow"));
+});
+
+test("a watch goes on where the store fails, says why, and that it is over", async () => {
+  let fails = false;
+  const store = new SqliteDriver({ database: ":memory:" });
+  const driver = changed(store, {
+    counts: async (now, retryAfter) => {
+      if (fails) throw new QueueError("DB", "queue: the disk is full");
+      return await store.counts(now, retryAfter);
+    },
+  });
+  const queue = new Queue({ jobs: {}, driver, env: {} });
+  const stop = new AbortController();
+  const watcher = new Watcher(queue, {}, 0);
+  const seen: (string | null)[] = [];
+  await watcher.run(stop.signal, () => {
+    seen.push(watcher.problem);
+    fails = seen.length === 1 || seen.length === 2;
+    if (seen.length === 4) stop.abort();
+  });
+  await queue.close();
+  assert.deepEqual(seen, [null, "queue: the disk is full", "queue: the disk is full", null]);
 });

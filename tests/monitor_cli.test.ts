@@ -134,6 +134,7 @@ withMonitor("queue:monitor exits with 1 on an alert, and says why and what to do
     [["default", 2, false], ["held", 1, true]],
   );
   assert.equal(total.ready, 3);
+  assert.ok(alerts.some((one: Record<string, unknown>) => one.kind === "workers" && one.queue === null));
   assert.ok(alerts.some((one: Record<string, unknown>) => one.kind === "max" && one.queue === "default"));
 });
 

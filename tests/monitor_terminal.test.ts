@@ -4,7 +4,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Queue } from "../mod.ts";
+import { type Job, Queue } from "../mod.ts";
 import { inFolder } from "./folder.ts";
 import { InTerminal, noTerminal } from "./pseudo_terminal.ts";
 import { until } from "./until.ts";
@@ -30,6 +30,8 @@ function environment(extra: Record<string, string>): Record<string, string> {
 
 interface Parts {
   readonly queue: Queue;
+  /** The path of its database. */
+  readonly database: string;
   /** Starts a program in a terminal. */
   readonly start: (command?: readonly string[], options?: Options) => InTerminal;
 }
@@ -52,6 +54,7 @@ function inTerminal(sentence: string, use: (parts: Parts) => Promise<void>): voi
         await queue.open();
         await use({
           queue,
+          database,
           start: (command = MONITOR, { env = {}, width = 80, height = 24 } = {}) =>
             program = new InTerminal(command, { cwd, env: environment(env), width, height }),
         });
@@ -145,6 +148,53 @@ inTerminal("p pauses the selected queue and resumes it, each after a yes", async
     "it is said again where it stays",
   );
 });
+
+inTerminal(
+  "other processes' workers are shown: what they run, how far it is, and what failed",
+  async (parts) => {
+    const { queue, database, start } = parts;
+    const gate = Promise.withResolvers<void>();
+    const worker = new Queue({
+      database,
+      env: {},
+      log: { warn: () => {}, error: () => {} },
+      jobs: {
+        mail: {
+          tries: 1,
+          handle: () => {
+            throw new Error("no route to host");
+          },
+        },
+        thumbnail: async (job: Job) => {
+          job.progress(0.5, "half of 写真");
+          await gate.promise;
+        },
+      },
+    });
+    try {
+      await queue.dispatch("mail", 1);
+      const { id } = await queue.dispatch("thumbnail", 1);
+      worker.start(3);
+      const program = start(MONITOR, { width: 100 });
+      await program.shows(/^WORKERS {2}1 worker · 1 of 3 slots busy/m);
+      await program.shows(new RegExp(`^ {2}[^ ]+:${process.pid} {2}1/3 {2}every queue {2}1 ended$`, "m"));
+      await program.shows(new RegExp(`^ {4}thumbnail ${id} .* {2}█████░░░░░ 50 % {2}half of 写真$`, "m"));
+      await program.shows(/^LAST FAILURES\n {2}[-\d]+ [:\d]+ {2}mail 1 {2}default {2}no route to host$/m);
+      await program.shows(/^no alert$/m);
+      gate.resolve();
+      await program.shows(/^WORKERS {2}1 worker · 0 of 3 slots busy/m);
+      await worker.close();
+      await program.shows(/^WORKERS {2}no worker/m);
+      await queue.dispatch("mail", 2);
+      await program.shows("! no worker is alive, and 1 job waits: start queue:work");
+      program.type("q");
+      assert.equal(await program.end(), 1);
+    } finally {
+      gate.resolve();
+      await worker.close();
+    }
+  },
+);
 
 for (
   const [name, send] of [

@@ -52,7 +52,7 @@ function pauses({ queues, paused }: Look): Alert[] {
 
 function withoutWorker(found: Look): Alert[] {
   const waiting = unserved(found);
-  if (waiting.length > 0 && found.workers!.length === 0) {
+  if (waiting.length > 0 && found.workers.length === 0) {
     const ready = waiting.reduce((total, one) => total + one.ready, 0);
     return [{
       kind: "workers",

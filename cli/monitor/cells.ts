@@ -1,7 +1,7 @@
-import type { FailedJob, Progress } from "../../mod.ts";
+import type { FailedJob, Progress, RunningJob, WorkerInfo } from "../../mod.ts";
 import { formatDuration } from "../duration.ts";
 import { oneLine } from "../one_line.ts";
-import type { Look, RunningJob, SeenWorker } from "./look.ts";
+import type { Look } from "./look.ts";
 
 /** How long the oldest ready job has been waiting; `-` where none does, or the store does not know. */
 export function waits(oldest: number | null, now: number): string {
@@ -21,13 +21,12 @@ export function signed(rate: number): string {
 }
 
 /** The queues of a worker as people say it. */
-export function queuesOf({ queues }: SeenWorker): string {
+export function queuesOf({ queues }: WorkerInfo): string {
   return queues === null ? "every queue" : queues.join(",");
 }
 
 /** `2 workers · 3 of 20 slots busy`. */
 export function slotsText({ workers }: Look): string {
-  if (workers === null) return "workers not known";
   if (workers.length === 0) return "no worker";
   const busy = workers.reduce((total, one) => total + one.busy, 0);
   const slots = workers.reduce((total, one) => total + one.concurrency, 0);

@@ -28,7 +28,7 @@ export class History {
   add(found: Look): void {
     this.#looks = [...this.#looks, found].slice(-KEPT);
     const beats = new Map<string, Beats>();
-    for (const { id, seenAt: at, processed } of found.workers ?? []) {
+    for (const { id, seenAt: at, processed } of found.workers) {
       const known = this.#beats.get(id);
       const last = { at, processed };
       if (known === undefined) beats.set(id, { before: null, last });

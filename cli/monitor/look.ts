@@ -1,29 +1,6 @@
-import type { FailedJob, Paused, Progress, Queue, QueueCounts } from "../../mod.ts";
+import type { FailedJob, Paused, Progress, Queue, QueueCounts, WorkerInfo } from "../../mod.ts";
 import { isPaused, withPaused } from "../counts.ts";
 import { lastFailures } from "./failures.ts";
-
-/** A worker, as the store knows it. */
-export interface SeenWorker {
-  readonly id: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly startedAt: number;
-  readonly seenAt: number;
-  readonly queues: readonly string[] | null;
-  readonly concurrency: number;
-  readonly processed: number;
-  readonly busy: number;
-  readonly running: readonly RunningJob[];
-}
-
-/** A job that a worker runs. */
-export interface RunningJob {
-  readonly id: string;
-  readonly name: string;
-  readonly queue: string;
-  readonly attempt: number;
-  readonly since: number;
-}
 
 /** What one look at the store has found. */
 export interface Look {
@@ -32,8 +9,8 @@ export interface Look {
   /** The queues by name, also those that are paused and have no job. */
   readonly queues: readonly QueueCounts[];
   readonly paused: Paused;
-  /** The workers that are alive; `null` where the store does not know. */
-  readonly workers: readonly SeenWorker[] | null;
+  /** The workers that are alive. */
+  readonly workers: readonly WorkerInfo[];
   /** How far running jobs are, by their ids. */
   readonly progress: ReadonlyMap<string, Progress>;
   /** The last failures, the latest first. */
@@ -44,16 +21,10 @@ export interface Look {
 const MOST_FAILURES = 10;
 const MOST_PROGRESS = 50;
 
-/** Interim: until every queue knows its workers. */
-async function workersOf(queue: Queue): Promise<readonly SeenWorker[] | null> {
-  const knows = queue as Queue & { workers?: () => Promise<SeenWorker[]> };
-  return knows.workers === undefined ? null : await knows.workers();
-}
-
 /** Looks at the store once. */
 export async function look(queue: Queue): Promise<Look> {
-  const [paused, counts, workers] = await Promise.all([queue.paused(), queue.counts(), workersOf(queue)]);
-  const running = (workers ?? []).flatMap((worker) => worker.running).slice(0, MOST_PROGRESS);
+  const [paused, counts, workers] = await Promise.all([queue.paused(), queue.counts(), queue.workers()]);
+  const running = workers.flatMap((worker) => worker.running).slice(0, MOST_PROGRESS);
   const [said, failures] = await Promise.all([
     Promise.all(running.map(async ({ id }) => [id, await queue.progress(id)] as const)),
     counts.some(({ failed }) => failed > 0) ? lastFailures(queue, MOST_FAILURES) : [],
@@ -66,7 +37,6 @@ export async function look(queue: Queue): Promise<Look> {
 /** The jobs of these queues that are ready, and that no worker starts although none is paused. */
 export function unserved(found: Look): readonly QueueCounts[] {
   const { queues, paused, workers } = found;
-  if (workers === null) return [];
   const serves = (queue: string): boolean =>
     workers.some((worker) => worker.queues === null || worker.queues.includes(queue));
   return queues.filter(({ queue, ready }) => ready > 0 && !isPaused(queue, paused) && !serves(queue));

@@ -55,10 +55,10 @@ export function report(found: Look, width: number | undefined): string[] {
   }
   if (rows.length === 0) lines.push("no jobs");
   add(QUEUES, rows);
-  if (workers !== null && workers.length === 0) lines.push("", "no worker is alive");
+  if (workers.length === 0) lines.push("", "no worker is alive");
   add(
     WORKERS,
-    (workers ?? []).map((worker) => [
+    workers.map((worker) => [
       `${worker.host}:${worker.pid}`,
       queuesOf(worker),
       `${worker.busy}/${worker.concurrency}`,
@@ -66,7 +66,7 @@ export function report(found: Look, width: number | undefined): string[] {
       formatDuration(at - worker.startedAt),
     ]),
   );
-  add(RUNNING, (workers ?? []).flatMap(({ running }) => running.map((job) => jobCells(job, progress, at))));
+  add(RUNNING, workers.flatMap(({ running }) => running.map((job) => jobCells(job, progress, at))));
   add(FAILURES, failures.map((job) => failureCells(job, localTime(new Date(job.failedAt)))));
   return lines;
 }
@@ -105,7 +105,7 @@ export function record(found: Look, history: History, alerts: readonly Alert[]):
     total: countsRecord(sum(queues), at),
     paused,
     rate: rounded(history.rate()),
-    workers: workers?.map((worker) => ({
+    workers: workers.map((worker) => ({
       ...worker,
       startedAt: time(worker.startedAt),
       seenAt: time(worker.seenAt),
@@ -117,7 +117,7 @@ export function record(found: Look, history: History, alerts: readonly Alert[]):
           progress: said === undefined ? null : { ...said, at: time(said.at) },
         };
       }),
-    })) ?? null,
+    })),
     failures: failures.map(({ id, name, queue, attempts, error, failedAt }) => ({
       id,
       name,

@@ -226,7 +226,7 @@ function workerSection(view: View, found: Look): Section {
       paint: "dim",
     },
   ];
-  const rows = (workers ?? []).flatMap((worker): Line[] => [
+  const rows = workers.flatMap((worker): Line[] => [
     [
       { text: `  ${worker.host}:${worker.pid}` },
       { text: `  ${worker.busy}/${worker.concurrency}`, paint: worker.busy > 0 ? "green" : "dim" },
