@@ -484,7 +484,7 @@ test("a watch goes on where the store fails, says why, and that it is over", asy
   const store = new SqliteDriver({ database: ":memory:" });
   const driver = changed(store, {
     counts: async (now, retryAfter) => {
-      if (fails) throw new QueueError("DB", "queue: the disk is full");
+      if (fails) throw new QueueError("DB", "the disk is full");
       return await store.counts(now, retryAfter);
     },
   });
