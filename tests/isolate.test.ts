@@ -90,6 +90,7 @@ const jobs = Object.fromEntries(
     "abort",
     "crash",
     "stray",
+    "talk",
     "leak",
     "print",
     "rights",
@@ -265,6 +266,16 @@ describe("handlers in processes", () => {
     await bench.dispatch("note");
     await bench.event("completed", "note");
     assert.equal(bench.said("note")[0][1], bench.said("stray")[0][1], "in the same process");
+  });
+
+  onBench("may send whoever started the process what they like: it is not the worker's", async (bench) => {
+    await bench.dispatch("talk");
+    await bench.dispatch("note");
+    bench.work({});
+    await bench.event("completed", "note");
+    assert.deepEqual(bench.story("talk"), ["started 1", "completed 1"]);
+    assert.equal(bench.said("note")[0][1], bench.said("talk")[0][1], "in the same process");
+    assert.deepEqual(bench.lines, []);
   });
 });
 
