@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { childCommand } from "../core/isolate/command.ts";
+import { childCommand, withoutDebugger } from "../core/isolate/command.ts";
 import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
@@ -668,6 +668,25 @@ describe("the options of processes", () => {
     const given = childCommand(["queue:child"], ["--flag"]);
     assert.deepEqual(given.slice(1, isDeno ? 3 : 2), isDeno ? ["run", "--flag"] : ["--flag"]);
     assert.equal(given.at(-1), "queue:child");
+  });
+
+  it("leave out those of a debugger, a watcher or the test runner, with their values", () => {
+    for (
+      const once of [
+        ["--inspect"],
+        ["--inspect=127.0.0.1:9230"],
+        ["--inspect-port", "9230"],
+        ["--watch", "--watch-path", "./src"],
+        ["--test", "--test-name-pattern", "two words", "--test-reporter=spec"],
+        ["-e", "import('./queue.ts')"],
+        ["--eval", "1"],
+        ["--hot", "run"],
+      ]
+    ) {
+      const kept = ["--require", "./setup.cjs", "--max-old-space-size=64", "-r", "x"];
+      assert.deepEqual(withoutDebugger([...kept, ...once]), kept, once.join(" "));
+      assert.deepEqual(withoutDebugger([...once, ...kept]), kept, once.join(" "));
+    }
   });
 });
 
