@@ -62,7 +62,9 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
   });
   try {
     const log = logTo(output);
-    return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
+    const settings = { database: options.database, env, jobs, log, stopped: stop.signal };
+    return await withQueue(settings, async (queue) => {
+      if (stop.signal.aborted) return status;
       const concurrency = concurrencyOf(options, env);
       if (talks(options)) output.line(banner(options, concurrency, context, jobs));
       await queue.work({
