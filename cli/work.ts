@@ -72,7 +72,9 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
   try {
     logging = options.log === undefined ? null : await startLogging(options.log, output);
     const log = logging?.log ?? logTo(output);
-    return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
+    const settings = { database: options.database, env, jobs, log, stopped: stop.signal };
+    return await withQueue(settings, async (queue) => {
+      if (stop.signal.aborted) return status;
       logging?.follow(queue);
       const measuring = await measure(queue, address, env);
       const concurrency = concurrencyOf(options, env);

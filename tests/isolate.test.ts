@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { childCommand } from "../core/isolate/command.ts";
+import { childCommand, withoutDebugger } from "../core/isolate/command.ts";
 import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
@@ -90,6 +90,7 @@ const jobs = Object.fromEntries(
     "abort",
     "crash",
     "stray",
+    "talk",
     "leak",
     "print",
     "rights",
@@ -265,6 +266,16 @@ describe("handlers in processes", () => {
     await bench.dispatch("note");
     await bench.event("completed", "note");
     assert.equal(bench.said("note")[0][1], bench.said("stray")[0][1], "in the same process");
+  });
+
+  onBench("may send whoever started the process what they like: it is not the worker's", async (bench) => {
+    await bench.dispatch("talk");
+    await bench.dispatch("note");
+    bench.work({});
+    await bench.event("completed", "note");
+    assert.deepEqual(bench.story("talk"), ["started 1", "completed 1"]);
+    assert.equal(bench.said("note")[0][1], bench.said("talk")[0][1], "in the same process");
+    assert.deepEqual(bench.lines, []);
   });
 });
 
@@ -657,6 +668,25 @@ describe("the options of processes", () => {
     const given = childCommand(["queue:child"], ["--flag"]);
     assert.deepEqual(given.slice(1, isDeno ? 3 : 2), isDeno ? ["run", "--flag"] : ["--flag"]);
     assert.equal(given.at(-1), "queue:child");
+  });
+
+  it("leave out those of a debugger, a watcher or the test runner, with their values", () => {
+    for (
+      const once of [
+        ["--inspect"],
+        ["--inspect=127.0.0.1:9230"],
+        ["--inspect-port", "9230"],
+        ["--watch", "--watch-path", "./src"],
+        ["--test", "--test-name-pattern", "two words", "--test-reporter=spec"],
+        ["-e", "import('./queue.ts')"],
+        ["--eval", "1"],
+        ["--hot", "run"],
+      ]
+    ) {
+      const kept = ["--require", "./setup.cjs", "--max-old-space-size=64", "-r", "x"];
+      assert.deepEqual(withoutDebugger([...kept, ...once]), kept, once.join(" "));
+      assert.deepEqual(withoutDebugger([...once, ...kept]), kept, once.join(" "));
+    }
   });
 });
 

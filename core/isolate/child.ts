@@ -10,7 +10,7 @@ import type { QueueError } from "../errors.ts";
 import type { FailedOutcome, Outcome } from "../attempt.ts";
 import { after } from "../timer.ts";
 import type { Command } from "./command.ts";
-import type { Begin, FromChild, JobFacts, ToChild } from "./messages.ts";
+import { type Begin, enclose, type FromChild, type JobFacts, messagesIn, type ToChild } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
 /** How a child ended. */
@@ -100,9 +100,9 @@ export class Child {
     });
     this.#outbox = new Outbox((messages) => {
       // Where it fails, the process has ended, which is told by "exit".
-      if (child.connected) child.send([...messages], () => {});
+      if (child.connected) child.send(enclose(messages), () => {});
     });
-    child.on("message", (messages) => this.#hear(messages as unknown as readonly FromChild[]));
+    child.on("message", (received) => this.#hear(messagesIn(received)));
     child.on("exit", (code, signal) => this.#exited(signal ?? `exit ${code}`));
     child.on("error", (error) => {
       if (child.pid === undefined) this.#exited(describe(error));

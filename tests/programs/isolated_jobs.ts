@@ -170,6 +170,12 @@ export default {
     Promise.reject(new Error("nobody awaits this"));
     say(job, "stray");
   },
+  /** As a library does that tells a process manager of its state: everything that JSON can hold, near misses included. */
+  talk: async (job: ToldJob) => {
+    const words = [{ type: "ready" }, "ready", 7, null, true, [], [null], [{ type: "ended", run: 1 }], {}];
+    for (const word of words) await new Promise((sent) => process.send!(word, undefined, undefined, sent));
+    say(job, "talk");
+  },
   leak: (job: ToldJob) => {
     kept.push(new Uint8Array(300 * 2 ** 20).fill(1));
     say(job, "leak", started);
