@@ -331,6 +331,32 @@ onRedis("a completion whose reservation failed on the way is known for what it i
   assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
 });
 
+onRedis("a transaction that a failed hook leaves open on job.db is rolled back", async (place) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: place.server.url, prefix: place.prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        mail: {
+          handle: () => Promise.reject(new Error("no")),
+          failed: ({ db }: Job) => db.exec("BEGIN IMMEDIATE"),
+        },
+      },
+    });
+    const { id } = await queue.dispatch("mail");
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to be empty");
+    assert.deepEqual(lines, [
+      `queue: job mail (id ${id}), or one that ran beside it, left a transaction open on job.db: rolled back`,
+    ]);
+    await queue.close();
+  });
+});
+
 onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
   await inFolder(async (folder) => {
     const lines: string[] = [];
