@@ -544,7 +544,7 @@ onRedis("IPv6", async (place) => {
 
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
-  "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
+  "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
   "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
   "+zremrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
 
@@ -587,6 +587,16 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
@@ -692,6 +702,16 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
