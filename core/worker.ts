@@ -278,8 +278,9 @@ export class Worker {
     this.#asked += limit;
     this.#again = false;
     this.#leases.catchUp();
+    const queues = shares.divide(limit + prefetch);
     driver.reserve({
-      queues: shares.divide(limit + prefetch),
+      queues,
       limit,
       prefetch,
       now: null,
@@ -290,7 +291,7 @@ export class Worker {
         this.#asked -= limit;
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
-        shares.took(jobs);
+        shares.took(queues, jobs);
         this.#leases.hold(jobs, since);
         announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
