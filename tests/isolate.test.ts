@@ -86,6 +86,7 @@ const jobs = Object.fromEntries(
     "polite",
     "obey",
     "stubborn",
+    "spiteful",
     "exit",
     "abort",
     "crash",
@@ -299,6 +300,20 @@ describe("what a handler decides", () => {
     assert.deepEqual([first, second], ["regret: no way", "regretCrash: crashed: exit 6"]);
     assert.ok(!bench.said("regretted").some(([, pid]) => pid === process.pid));
     assert.equal(bench.said("regretted").length, 2);
+  });
+
+  onBench("run a failed hook where nothing is about to be killed", async (bench) => {
+    bench.work({ count: 2, killAfter: { minutes: 1 } }, { concurrency: 6 });
+    await bench.dispatch("spiteful");
+    const [[, spiteful]] = await bench.hears("spiteful");
+    // More jobs than there, so that it is not for the other one's being idle.
+    for (let i = 0; i < 2; i++) await bench.dispatch("wait");
+    await bench.hears("waiting", 2);
+    await bench.dispatch("regret");
+    const [[, regretted]] = await bench.hears("regretted");
+    assert.notEqual(regretted, spiteful);
+    bench.allow("go");
+    await bench.force();
   });
 
   onBench("is not changed by a hook that throws or that ends its process", async (bench) => {

@@ -124,7 +124,7 @@ export class Child {
 
   /** How many more jobs it takes now. */
   get free(): number {
-    if (this.#state !== "ready" || this.#suspects > 0) return 0;
+    if (!this.isReady || this.isSuspect) return 0;
     return Math.max(0, Math.min(this.#parts.slots - this.#runs.size, this.#parts.maxJobs - this.#taken));
   }
 
@@ -182,9 +182,14 @@ export class Child {
     this.#cancelDeadline = after(deadline, () => this.kill(why));
   }
 
-  /** Whether it runs jobs, or would. */
+  /** Whether it runs jobs, or would: not once it was killed, or has ended and is still listened to. */
   get isReady(): boolean {
-    return this.#state === "ready";
+    return this.#state === "ready" && this.#killed === null && this.#ending === null;
+  }
+
+  /** Whether it may be killed soon. */
+  get isSuspect(): boolean {
+    return this.#suspects > 0;
   }
 
   #hurry(): void {

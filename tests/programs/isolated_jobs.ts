@@ -108,6 +108,18 @@ export default {
     say(job, "stubborn");
     return new Promise(() => {});
   },
+  /** Blocks its process once it is told to end. */
+  spiteful: {
+    tries: 1,
+    timeout: 100,
+    handle: (job: ToldJob) =>
+      new Promise(() =>
+        job.signal.addEventListener("abort", () => {
+          say(job, "spiteful");
+          for (;;);
+        })
+      ),
+  },
   exit: {
     tries: 2,
     backoff: 1,
