@@ -59,6 +59,7 @@ export type {
   FailedJob,
   FailedSelection,
   Failure,
+  Finding,
   KeyedJob,
   Listener,
   Moment,
@@ -74,6 +75,8 @@ export type {
   Reserved,
   ReserveRequest,
   RunningJob,
+  StoredJob,
+  WaitingNames,
   WorkerInfo,
   WorkerReport,
 } from "./core/driver.ts";
@@ -87,6 +90,7 @@ export {
   type SettingOptions,
 } from "./core/config.ts";
 export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
+export type { JobDetail, JobHolder, Reason, ReasonCode } from "./core/find.ts";
 export { loadJobs } from "./core/isolate/jobs_module.ts";
 export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";

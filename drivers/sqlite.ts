@@ -22,6 +22,7 @@ import type {
   FailedJob,
   FailedSelection,
   Failure,
+  Finding,
   KeyedJob,
   Listener,
   Moment,
@@ -34,6 +35,8 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  StoredJob,
+  WaitingNames,
   WorkerInfo,
   WorkerReport,
 } from "../core/driver.ts";
@@ -51,6 +54,7 @@ import {
   toProgress,
 } from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
+import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import { FailedJobs, forgetFailed, insertFailed, retryFailed, selectFailed } from "./sqlite/failed_jobs.ts";
 import {
   identityOf,
@@ -60,6 +64,7 @@ import {
   warnOfNetwork,
   warnOfVersion,
 } from "./sqlite/file.ts";
+import { findJob, namesOfWaiting } from "./sqlite/find.ts";
 import { HandlersConnection, pragmasOf } from "./sqlite/handlers.ts";
 import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
 import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
@@ -350,6 +355,27 @@ export class SqliteDriver implements Driver {
   workers(now: Moment): Promise<WorkerInfo[]> {
     const seconds = (now ?? Date.now()) / 1000;
     return this.#read((connection) => readWorkers(connection, seconds));
+  }
+
+  /** Reads the row of a job. */
+  find(id: string, now: Moment, retryAfter: number): Promise<StoredJob | null> {
+    const seconds = (now ?? Date.now()) / 1000;
+    return this.#read((connection) => findJob(connection, id, seconds, retryAfter / 1000));
+  }
+
+  /** Reads names of waiting jobs. */
+  waitingNames(queues: readonly string[], limit: number): Promise<WaitingNames[]> {
+    return this.#read((connection) => namesOfWaiting(connection, queues, limit));
+  }
+
+  /** Looks at the database, and tries to write. */
+  async examine(now: Moment, retryAfter: number): Promise<Finding[]> {
+    const seconds = (now ?? Date.now()) / 1000;
+    const found = await this.#read((connection) =>
+      lookAtDatabase(connection, this.#file?.path ?? null, seconds, retryAfter / 1000)
+    );
+    const writing = this.#settle((connection) => tryToWrite(connection, seconds));
+    return [ofWriting(await writing.then(() => null, (error: QueueError) => error)), ...found];
   }
 
   /**
