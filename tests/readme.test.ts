@@ -86,7 +86,7 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 async function help(): Promise<Map<string, string[]>> {
   const names = [
     ...["work", "retry", "forget", "failed", "status", "dispatch"],
-    ...["pause", "resume", "restart", "cancel"],
+    ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
   ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
