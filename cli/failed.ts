@@ -1,3 +1,4 @@
+import { attemptRecords } from "./attempts.ts";
 import type { Context } from "./context.ts";
 import { localTime } from "./local_time.ts";
 import { requireDatabase, withQueue } from "./open_queue.ts";
@@ -31,7 +32,11 @@ export async function failed(options: FailedOptions, { env, output }: Context): 
       ? last
       : null;
     if (options.json) {
-      const jobs = page.map((job) => ({ ...job, failedAt: new Date(job.failedAt).toISOString() }));
+      const jobs = page.map((job) => ({
+        ...job,
+        failedAt: new Date(job.failedAt).toISOString(),
+        history: attemptRecords(job.history),
+      }));
       output.line(JSON.stringify({ failed: jobs, next }, null, 2));
     } else if (page.length === 0) {
       output.line(after === undefined ? "no failed jobs" : `no failed jobs after ${after}`);

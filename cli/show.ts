@@ -1,4 +1,5 @@
 import type { AttemptRecord, JobDetail, Reason } from "../mod.ts";
+import { attemptRecords } from "./attempts.ts";
 import { CommandError } from "./command_error.ts";
 import type { Context } from "./context.ts";
 import { formatDuration } from "./duration.ts";
@@ -31,8 +32,7 @@ export async function show(id: string, options: ShowOptions, { env, output }: Co
 }
 
 function record(job: JobDetail): Record<string, unknown> {
-  const iso = (time: number | null | undefined): string | null =>
-    time === null || time === undefined ? null : new Date(time).toISOString();
+  const iso = (time: number | null): string | null => time === null ? null : new Date(time).toISOString();
   const { holder, progress } = job;
   return {
     ...job,
@@ -41,11 +41,7 @@ function record(job: JobDetail): Record<string, unknown> {
     failedAt: iso(job.failedAt),
     holder: holder && { ...holder, since: iso(holder.since) },
     progress: progress && { ...progress, at: iso(progress.at) },
-    history: job.history.map(({ startedAt, retriedAt, ...attempt }) => ({
-      ...attempt,
-      startedAt: iso(startedAt),
-      retriedAt: iso(retriedAt),
-    })),
+    history: attemptRecords(job.history),
     reasons: job.reasons.map(({ until, ...reason }) =>
       until === undefined ? reason : { ...reason, until: iso(until) }
     ),

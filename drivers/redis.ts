@@ -266,7 +266,7 @@ export class RedisDriver implements Driver {
     return this.#completions.add(held).then(
       (done) => {
         const repeated = !done && this.#uncertain.has(held);
-        if (repeated || this.#controls.concerns(held)) return this.#completed(held, done, repeated);
+        if (repeated || this.#isTraced(held)) return this.#completed(held, done, repeated);
         this.#leave();
         return done;
       },
@@ -739,6 +739,11 @@ export class RedisDriver implements Driver {
         throw error;
       }
     });
+  }
+
+  /** Whether something is kept for a reservation, or for its job, that their end clears. */
+  #isTraced(held: Reservation): boolean {
+    return this.#controls.concerns(held) || this.#history.concerns(held);
   }
 
   async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
