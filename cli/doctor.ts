@@ -60,7 +60,7 @@ function ofError(error: QueueError | CommandError, store: string): Finding {
   return {
     what: "store",
     level: "bad",
-    found: missing ? found : `${store}: ${found}`,
+    found: found.includes(store) ? found : `${store}: ${found}`,
     remedy: missing
       ? "set DB_DATABASE, or --database; the first dispatch, or queue:work, makes the file"
       : "see that it runs, that this machine reaches it, and that this user may read and write it",

@@ -278,8 +278,8 @@ const REDIS: readonly Mutation[] = [
     name: "Redis, failures in the database: pushed before deleted",
     edits: [[
       "drivers/redis/failures.ts",
-      "await this.#store.pushOnce(jobs, ids, generations);\n    const removed = await this.#table.remove(rows);",
-      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids, generations);",
+      "await this.#store.pushOnce(jobs, ids, generations, histories);\n    const removed = await this.#table.remove(rows);",
+      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids, generations, histories);",
     ]],
     tests: ["crash_points"],
   },

@@ -879,9 +879,10 @@ for (const { name, command } of runtimes()) {
         }
         const named = new Map(findings.map((one: { what: string; found: string }) => [one.what, one.found]));
         assert.match(String(named.get("workers")), /^1 alive \(\S+:\d+\), [01] of 1 slots taken$/);
+        writeFileSync(join(cwd, "go"), "");
+        await worker.saw("DONE");
         worker.signal("SIGTERM");
-        worker.signal("SIGTERM");
-        await worker.ended;
+        assert.equal((await worker.ended).status, 0);
 
         writeFileSync(
           join(cwd, "storage/database.sqlite"),
