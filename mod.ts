@@ -31,12 +31,12 @@ export type {
   DatabaseConnection,
   DispatchArguments,
   DispatchEntry,
-  FailedIds,
-  FailedPage,
   QueueOptions,
   Workers,
   WorkOptions,
 } from "./core/queue.ts";
+export type { ClearOptions, ClearProgress } from "./core/clear.ts";
+export type { FailedIds, FailedPage, MoveOptions, MoveProgress } from "./core/failed.ts";
 export { QueueError, type QueueErrorCode } from "./core/errors.ts";
 export type {
   Database,
@@ -56,7 +56,10 @@ export type {
   Cancelled,
   Controls,
   Driver,
+  FailedFilter,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   Finding,
@@ -95,4 +98,6 @@ export { loadJobs } from "./core/isolate/jobs_module.ts";
 export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
+export type { FailedOutcome, Outcome } from "./core/attempt.ts";
+export type { AttemptEnd, Meter, Telemetry } from "./core/telemetry.ts";
 export type { QueueSelection } from "./core/shares.ts";

@@ -6,6 +6,7 @@
 import { resolve } from "node:path";
 import { setImmediate } from "node:timers";
 import { LocalAttempt } from "./attempt.ts";
+import { type ClearOptions, clearWaiting } from "./clear.ts";
 import {
   atLeastOne,
   type Environment,
@@ -21,8 +22,8 @@ import { describe } from "./describe.ts";
 import type {
   Cancelled,
   Driver,
+  FailedFilter,
   FailedJob,
-  FailedSelection,
   Finding,
   KeyedJob,
   Moved,
@@ -34,8 +35,22 @@ import type {
 } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
-import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
+import {
+  announceStoreFailed,
+  Listeners,
+  type QueueEvents,
+  type QueueListener,
+  type WorkEvent,
+} from "./events.ts";
 import { examine } from "./examine.ts";
+import {
+  countFailed,
+  type FailedIds,
+  type FailedPage,
+  moveFailed,
+  type MoveOptions,
+  readFailed,
+} from "./failed.ts";
 import { findJob, type JobDetail } from "./find.ts";
 import type { HandlersDatabase } from "./isolate/messages.ts";
 import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
@@ -46,6 +61,7 @@ import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
+import type { Meter, Telemetry } from "./telemetry.ts";
 import { runOnce, Worker, type WorkerOptions, type WorkerParts } from "./worker.ts";
 
 /** An open SQLite connection of the app's, by its shape. */
@@ -132,17 +148,6 @@ export type DispatchEntry<J extends Jobs> = {
   [Name in keyof J & string]: [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
 }[keyof J & string];
 
-/** Which failed jobs: an id, several, or all of them. */
-export type FailedIds = string | number | readonly (string | number)[] | "all";
-
-/** A page of failed jobs. */
-export interface FailedPage {
-  /** Only ids after this one: the last of the page before. */
-  after?: string | number;
-  /** How many at most, 1 to 1,000. Default: 100. */
-  limit?: number;
-}
-
 /**
  * A queue of background jobs.
  *
@@ -176,6 +181,7 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #log: Log;
   readonly #events: Listeners;
   readonly #options: QueueOptions<J>;
+  #telemetry: Telemetry | null = null;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
   /** What `close` waits for: workers, which it stops, and single runs. */
@@ -225,11 +231,17 @@ export class Queue<const J extends Jobs = Jobs> {
   ): Promise<Dispatched> {
     const job = this.#newJob(name, rest[0], rest[1]);
     const driver = this.#driver ?? await this.#load();
-    const dispatched = rest[1]?.id === undefined
-      ? { id: (await driver.push([job], null))[0] }
-      : (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
-    if (this.#events.has("dispatched")) this.#announce([job], [dispatched]);
-    return dispatched;
+    try {
+      let dispatched: Dispatched;
+      if (this.#telemetry !== null) [dispatched] = await this.#storeTraced(driver, [job], [rest[1]]);
+      else if (rest[1]?.id === undefined) dispatched = { id: (await driver.push([job], null))[0] };
+      else [dispatched] = await this.#pushOnce(driver, [keyed(job, rest[1])]);
+      this.#announce([job], [dispatched]);
+      return dispatched;
+    } catch (error) {
+      announceStoreFailed(this.#events, "dispatch", error);
+      throw error;
+    }
   }
 
   /**
@@ -265,25 +277,46 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async dispatchMany(entries: Iterable<DispatchEntry<J>>): Promise<Dispatched[]> {
     const jobs: NewJob[] = [];
-    const once: KeyedJob[] = [];
-    for (const [name, payload, options] of entries) {
-      const job = this.#newJob(name, payload, options);
-      jobs.push(job);
-      if (once.length > 0 || options?.id !== undefined) {
-        // From the first with an id on, all before it count as those without.
-        while (once.length < jobs.length - 1) once.push({ ...jobs[once.length], key: null });
-        once.push(keyed(job, options));
-      }
+    const options: (DispatchOptions | undefined)[] = [];
+    for (const [name, payload, how] of entries) {
+      jobs.push(this.#newJob(name, payload, how));
+      options.push(how);
     }
     const driver = this.#driver ?? await this.#load();
-    const dispatched = once.length > 0
-      ? await this.#pushOnce(driver, once)
-      : (await driver.push(jobs, null)).map((id) => ({ id }));
-    if (this.#events.has("dispatched")) this.#announce(jobs, dispatched);
-    return dispatched;
+    try {
+      const dispatched = this.#telemetry === null
+        ? await this.#store(driver, jobs, options)
+        : await this.#storeTraced(driver, jobs, options);
+      this.#announce(jobs, dispatched);
+      return dispatched;
+    } catch (error) {
+      announceStoreFailed(this.#events, "dispatch", error);
+      throw error;
+    }
+  }
+
+  async #store(
+    driver: Driver,
+    jobs: readonly NewJob[],
+    options: readonly (DispatchOptions | undefined)[],
+  ): Promise<Dispatched[]> {
+    if (options.every((how) => how?.id === undefined)) {
+      return (await driver.push(jobs, null)).map((id) => ({ id }));
+    }
+    return await this.#pushOnce(driver, jobs.map((job, index) => keyed(job, options[index])));
+  }
+
+  #storeTraced(
+    driver: Driver,
+    jobs: readonly NewJob[],
+    options: readonly (DispatchOptions | undefined)[],
+  ): Promise<Dispatched[]> {
+    return this.#telemetry!.dispatch(jobs, (traced) => this.#store(driver, traced, options));
   }
 
   #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
+    for (const meter of this.#events.meters) meter.dispatched(jobs, dispatched);
+    if (!this.#events.has("dispatched")) return;
     dispatched.forEach(({ id, duplicate = false }, index) => {
       const { name, queue } = jobs[index];
       this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });
@@ -493,36 +526,78 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
-   * Puts failed jobs back on their queues with no attempts counted, each in one step.
+   * Puts failed jobs back on their queues with no attempts counted, each in one step; many in bounded steps, one after
+   * another. What fails again meanwhile is not retried again.
    *
-   * @param ids An id, several, or `"all"`.
+   * @example The failures of an outage
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const mail = () => {
+   *   throw new Error("upstream 503");
+   * };
+   * const queue = new Queue({ database: ":memory:", tries: 1, jobs: { mail }, log: { warn() {}, error() {} } });
+   * await queue.dispatchMany([["mail"], ["mail"]]);
+   * await queue.work({ stopWhenEmpty: true });
+   *
+   * const outage = { name: "mail", text: "503", since: Date.now() - 3_600_000 };
+   * assert.equal(await queue.countFailed(outage), 2);
+   * assert.equal((await queue.retry(outage)).length, 2);
+   * await queue.close();
+   * ```
+   *
+   * @param which An id, several, `"all"`, or a filter: all that it names must be so.
    * @returns The id and name of each one that was there; empty when there was none.
-   * @throws {QueueError} `DB` when the store fails: what was moved before stays moved.
+   * @throws {QueueError} `CONFIG` for a filter that names nothing, or cannot be meant; `DB` when the store fails: what
+   * was moved before stays moved.
    */
-  retry(ids: FailedIds): Promise<Moved[]> {
-    return this.#each(ids, (driver, selection) => driver.retry(selection, null));
+  async retry(which: FailedIds | FailedFilter, options: MoveOptions = {}): Promise<Moved[]> {
+    const driver = await this.#load();
+    return await moveFailed(driver, which, options, (selection) => driver.retry(selection, null));
   }
 
   /**
    * Deletes failed jobs for good.
    *
-   * @param ids An id, several, or `"all"`.
+   * @param which As in {@linkcode retry}.
    * @returns The id and name of each one that was there; empty when there was none.
-   * @throws {QueueError} `DB` when the store fails.
+   * @throws {QueueError} As {@linkcode retry}.
    */
-  forget(ids: FailedIds): Promise<Moved[]> {
-    return this.#each(ids, (driver, selection) => driver.forget(selection));
+  async forget(which: FailedIds | FailedFilter, options: MoveOptions = {}): Promise<Moved[]> {
+    const driver = await this.#load();
+    return await moveFailed(driver, which, options, (selection) => driver.forget(selection));
   }
 
   /**
-   * A page of failed jobs, in the order of their ids.
+   * A page of failed jobs, of all or of those that match, in the order of their ids. A search looks at all of them in
+   * bounded steps until the page is full.
    *
-   * @throws {QueueError} `CONFIG` for a limit that cannot work, `DB` when the store fails.
+   * @throws {QueueError} `CONFIG` for a limit or a filter that cannot work, `DB` when the store fails.
    */
   async failed(page: FailedPage = {}): Promise<FailedJob[]> {
-    const limit = wholeNumber("limit", page.limit, 100, 1, 1000);
-    const driver = await this.#load();
-    return driver.failed({ after: page.after === undefined ? null : String(page.after), limit });
+    return await readFailed(await this.#load(), page);
+  }
+
+  /**
+   * How many failed jobs match.
+   *
+   * @param filter All that it names must be so. Left out, all failed jobs count.
+   * @throws {QueueError} As {@linkcode failed}.
+   */
+  async countFailed(filter: FailedFilter = {}): Promise<number> {
+    return await countFailed(await this.#load(), filter, this.#settings.retryAfter);
+  }
+
+  /**
+   * Removes waiting jobs for good: those that are ready or delayed, of a queue or of all, in bounded steps; never one
+   * that runs, or whose lease has ended. What is dispatched meanwhile is not counted in.
+   *
+   * @returns How many there were.
+   * @throws {QueueError} `CONFIG` for what is no queue's name, `DB` when the store fails: what was removed stays removed.
+   */
+  async clear(options: ClearOptions = {}): Promise<number> {
+    return await clearWaiting(await this.#load(), options, this.#settings.retryAfter);
   }
 
   /**
@@ -719,6 +794,38 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
+   * Has what this process does counted, from now on. `metrics(queue)` calls it.
+   *
+   * @returns What ends that.
+   */
+  measure(meter: Meter): () => void {
+    this.#events.meters = [...this.#events.meters, meter];
+    return () => {
+      this.#events.meters = this.#events.meters.filter((one) => one !== meter);
+    };
+  }
+
+  /** The names of its job types. */
+  get names(): string[] {
+    return [...this.#types.keys()];
+  }
+
+  /**
+   * Has each dispatch and each attempt of this process traced, from the next one on. `metrics(queue, { openTelemetry })`
+   * calls it.
+   *
+   * @returns What ends that.
+   * @throws {QueueError} `CONFIG` where the queue is traced already.
+   */
+  trace(telemetry: Telemetry): () => void {
+    if (this.#telemetry !== null) throw new QueueError("CONFIG", "telemetry: the queue is traced already");
+    this.#telemetry = telemetry;
+    return () => {
+      if (this.#telemetry === telemetry) this.#telemetry = null;
+    };
+  }
+
+  /**
    * Stops its workers, as their `signal` does, and then closes what the queue opened: within their grace, 3 s, and 2 s
    * more for what is still under way, whatever the store does.
    */
@@ -765,6 +872,7 @@ export class Queue<const J extends Jobs = Jobs> {
       names: () => [...this.#types].filter(([, { handle }]) => handle !== null).map(([name]) => name),
       retryAfter: this.#settings.retryAfter,
       events: this.#events,
+      telemetry: () => this.#telemetry,
       log: this.#log,
     };
   }
@@ -784,20 +892,6 @@ export class Queue<const J extends Jobs = Jobs> {
       priority: checkPriority(options.priority, "priority", type.priority),
       delay: options.delay === undefined ? 0 : toMilliseconds(options.delay, "delay"),
     };
-  }
-
-  async #each(
-    ids: FailedIds,
-    act: (driver: Driver, selection: FailedSelection) => Promise<Moved[]>,
-  ): Promise<Moved[]> {
-    const driver = await this.#load();
-    if (ids !== "all") return act(driver, { ids: (Array.isArray(ids) ? ids : [ids]).map(String) });
-    const moved: Moved[] = [];
-    for (let page: Moved[], after: string | null = null; true; after = page[page.length - 1].id) {
-      page = await act(driver, { after, limit: PAGE });
-      moved.push(...page);
-      if (page.length < PAGE) return moved;
-    }
   }
 
   async #warnOfWaiting(): Promise<void> {
@@ -879,6 +973,3 @@ const WORK_OPTIONS = [
   "logFailures",
   "onEvent",
 ];
-
-/** How many failed jobs one transaction moves at most. */
-const PAGE = 500;
