@@ -52,6 +52,7 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  AttemptRecord,
   Cancelled,
   Controls,
   Driver,
@@ -75,6 +76,9 @@ export type {
   Reservation,
   Reserved,
   ReserveRequest,
+  RunningJob,
+  WorkerInfo,
+  WorkerReport,
 } from "./core/driver.ts";
 export { Discard, Snooze } from "./core/steering.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";

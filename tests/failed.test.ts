@@ -46,7 +46,7 @@ test("failed jobs are read page by page, in the order of their ids", async () =>
 test("a failed job has all that is known of it", async () => {
   const before = Date.now();
   const { queue, ids } = await withFailed(1);
-  const [{ failedAt, stack, ...failed }] = await queue.failed();
+  const [{ failedAt, stack, history: [attempt], ...failed }] = await queue.failed();
   assert.deepEqual(failed, {
     id: ids[0],
     name: "flaky",
@@ -57,6 +57,7 @@ test("a failed job has all that is known of it", async () => {
     error: "cannot 0",
   });
   assert.match(stack!, /cannot 0[^]*failed\.test\.ts/);
+  assert.deepEqual([attempt.attempt, attempt.error, attempt.stack], [1, "cannot 0", stack]);
   assert.equal(failedAt > before - 1000 && failedAt <= Date.now(), true, "to the second");
   await queue.close();
 });
@@ -269,6 +270,28 @@ test("a search, a count and a move of many take bounded steps", async () => {
     [6000, 6000],
   ]);
   assert.deepEqual(seen.flatMap((progress) => progress.moved), moved);
+  await queue.close();
+});
+
+test("where few match, many looks lead to one transaction", async () => {
+  const driver = new SqliteDriver({ database: ":memory:" });
+  const calls: [method: string, size: number][] = [];
+  const queue = watching(driver, (method, argument) => {
+    const { ids } = argument as { ids?: string[] };
+    if (ids !== undefined) calls.push([method, ids.length]);
+  });
+  for (let lot = 0; lot < 4; lot++) {
+    await failOn(driver, 999);
+    await failOn(driver, 1, { name: "rare" });
+  }
+  const seen: number[] = [];
+  const onProgress = ({ looked }: MoveProgress): unknown => seen.push(looked);
+  assert.equal((await queue.forget({ name: "rare" }, { limit: 3, onProgress })).length, 3);
+  assert.deepEqual(calls.splice(0), [["forget", 3]]);
+  assert.deepEqual(seen, [1000, 2000, 3000]);
+  assert.equal((await queue.retry({ name: "rare" })).length, 1);
+  assert.deepEqual(calls, [["retry", 1]]);
+  assert.equal(await queue.countFailed(), 4 * 999);
   await queue.close();
 });
 
