@@ -1,5 +1,5 @@
 /**
- * `deno run -A bench/failed/main.ts [count]`: listing, searching, retrying and forgetting 100,000 failed jobs, on each
+ * `deno run -A bench/failed/main.ts [count] [store]`: listing, searching, retrying and forgetting 100,000 failed jobs, on each
  * store; prints a Markdown table of milliseconds. A Redis of its own is started.
  *
  * Each has a payload of 200 bytes, an error of 80 and a stack of 1,500. A step is one call of the driver: what others wait
@@ -20,6 +20,7 @@ import { RedisServer } from "../../tests/redis_server.ts";
 import { describeMachine, load } from "../machine.ts";
 
 const COUNT = Number(process.argv[2] ?? 100_000);
+const ONLY = process.argv[3] ?? "";
 const LOT = 1000;
 const STACK = "Error: upstream answered\n" +
   "    at handler (file:///srv/app/jobs/mail.ts:12:34)\n".repeat(30);
@@ -152,6 +153,10 @@ try {
   ];
   const ms = (value: number): string => value < 10 ? value.toFixed(1) : String(Math.round(value));
   for (const [name, driver] of stores) {
+    if (!name.includes(ONLY)) {
+      await driver.close();
+      continue;
+    }
     console.log(`| ${name} | ms | steps | longest step, ms | event loop stood still, ms |`);
     console.log("| --- | ---: | ---: | ---: | ---: |");
     for (const { what, took, steps, longest, stood } of await measure(driver)) {
