@@ -18,8 +18,8 @@ import type {
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { controlling } from "./controls.ts";
-import { searching } from "./searching.ts";
 import { registering } from "./registry.ts";
+import { searching } from "./searching.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */

@@ -17,8 +17,8 @@ import type {
   Pushed,
   Reservation,
 } from "../../core/driver.ts";
-import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import { withRecord } from "../history.ts";
+import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
@@ -276,7 +276,7 @@ export class RedisFailures implements Failures {
       if (record === null) return [];
       const [number, id] = asked[index];
       // One that an earlier release wrote has no history.
-      const job: Recorded = {
+      const job = {
         id,
         number,
         history: [],

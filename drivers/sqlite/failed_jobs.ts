@@ -14,8 +14,8 @@ import type {
   Moved,
   Reservation,
 } from "../../core/driver.ts";
-import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import { fromText, toText } from "../history.ts";
+import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import type { Connection, Row, Value } from "./connection.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
