@@ -17,6 +17,7 @@ import { QueueError } from "./errors.ts";
 import {
   announce,
   announceReserved,
+  announceStoreFailed,
   announceUnstarted,
   type Audience,
   type Listeners,
@@ -29,6 +30,7 @@ import { Presence } from "./presence.ts";
 import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
+import type { Telemetry } from "./telemetry.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
@@ -50,6 +52,8 @@ export interface WorkerParts extends ControlParts {
   readonly names: () => readonly string[];
   /** Hears of what workers do. */
   readonly events: Listeners;
+  /** What traces attempts at this time; `null` where nobody does. */
+  readonly telemetry: () => Telemetry | null;
 }
 
 /** How a worker works. */
@@ -148,7 +152,13 @@ export class Worker {
     this.#parts = parts;
     this.#options = options;
     this.#overlap = parts.driver.overlap ?? 1;
-    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
+    this.#leases = new LeaseKeeper(
+      parts.driver,
+      parts.retryAfter,
+      () => null,
+      parts.log,
+      (error) => announceStoreFailed(parts.events, "extend", error),
+    );
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
     this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#presence = new Presence({
@@ -282,6 +292,7 @@ export class Worker {
       prefetch,
       now: null,
       retryAfter,
+      ...this.#parts.telemetry() === null ? {} : TRACED,
     }).then(
       ({ jobs, nextIn, newQueues, restarts }) => {
         this.#reserving--;
@@ -354,6 +365,7 @@ export class Worker {
   /** A store error never ends a worker; a store that was closed for good does. */
   #backOff(error: unknown): void {
     this.#parts.log.error(describe(error));
+    announceStoreFailed(this.#parts.events, "reserve", error);
     if (isClosed(error)) {
       this.stop();
       return this.#finish();
@@ -380,7 +392,7 @@ export class Worker {
     this.#last = attempt;
     this.#leases.started(attempt);
     if (attempt.runs) announce(this.#audience, "started", attempt);
-    this.#outside(() => attempt.run()).then((outcome) => {
+    this.#outside(() => runTraced(attempt, this.#parts)).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
@@ -430,6 +442,7 @@ export class Worker {
         else this.#lost(attempt, duration);
         break;
       } catch (error) {
+        announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
         if (isClosed(error) || this.#givesUp(failingSince)) {
           this.#parts.log.error(
@@ -543,6 +556,7 @@ export class Worker {
       else this.#lost(attempt, duration);
     } catch (error) {
       // Its lease ends by itself; only the attempt stays counted.
+      announceStoreFailed(this.#parts.events, "settle", error);
       this.#parts.log.error(`${describe(error)} (while handing back ${label(held)})`);
     }
     this.#settling--;
@@ -554,6 +568,20 @@ export class Worker {
     const asking = this.#discovering || this.#reserving > 0;
     if (this.#stopping && idle && !asking && this.#settling === 0) this.#done();
   }
+}
+
+/** Asks for the traces of jobs. */
+const TRACED = { traces: true } as const;
+
+/** Runs an attempt, within its span where somebody traces. Never rejects. */
+function runTraced(attempt: Attempt, { telemetry }: WorkerParts): Promise<Outcome> {
+  const traced = telemetry();
+  if (traced === null || !attempt.runs) return attempt.run();
+  const { id, name, queue, attempt: number, tries } = attempt.job;
+  return traced.attempt(
+    { id, name, queue, attempt: number, tries, trace: attempt.held.trace },
+    () => attempt.run(),
+  );
 }
 
 /** Runs the job type's `failed` hook; `null` where it has none. Never rejects. */
@@ -583,7 +611,9 @@ export async function runOnce(
   stop: { readonly signal: AbortSignal; readonly grace: number },
 ): Promise<boolean> {
   const { driver, retryAfter, log } = parts;
-  const next = () => driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter });
+  const traced = parts.telemetry() === null ? {} : TRACED;
+  const next = () =>
+    driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter, ...traced });
   let [held] = (await next()).jobs;
   if (held === undefined && shares.everything && shares.discover(await driver.queues())) {
     [held] = (await next()).jobs;
@@ -594,7 +624,13 @@ export async function runOnce(
   const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
-  const leases = new LeaseKeeper(driver, retryAfter, moment, log);
+  const leases = new LeaseKeeper(
+    driver,
+    retryAfter,
+    moment,
+    log,
+    (error) => announceStoreFailed(parts.events, "extend", error),
+  );
   leases.hold([held], since);
   leases.started(attempt);
   const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
@@ -610,7 +646,7 @@ export async function runOnce(
   const begin = () => countdown.begin();
   const run = async (): Promise<void> => {
     if (attempt.runs) announce(parts, "started", attempt);
-    const outcome = await Promise.race([attempt.run(), forced]);
+    const outcome = await Promise.race([runTraced(attempt, parts), forced]);
     const duration = performance.now() - since.monotonic;
     leases.finished(held);
     logOutcome(log, held, outcome);

@@ -606,6 +606,8 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
       DROP INDEX failed_jobs_queue;
       ALTER TABLE jobs DROP COLUMN cancelled;
       ALTER TABLE jobs DROP COLUMN progress;
+      ALTER TABLE jobs DROP COLUMN dispatched_at;
+      ALTER TABLE jobs DROP COLUMN trace;
       ALTER TABLE jobs DROP COLUMN history;
       ALTER TABLE failed_jobs DROP COLUMN history;
       DROP TABLE queue_workers;

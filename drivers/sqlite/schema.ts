@@ -40,6 +40,8 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["jobs", "token", "INTEGER"],
   ["jobs", "cancelled", "INTEGER"],
   ["jobs", "progress", "TEXT"],
+  ["jobs", "dispatched_at", "INTEGER"],
+  ["jobs", "trace", "TEXT"],
   ["jobs", "history", "TEXT"],
   ["failed_jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
