@@ -31,12 +31,12 @@ export type {
   DatabaseConnection,
   DispatchArguments,
   DispatchEntry,
-  FailedIds,
-  FailedPage,
   QueueOptions,
   Workers,
   WorkOptions,
 } from "./core/queue.ts";
+export type { ClearOptions, ClearProgress } from "./core/clear.ts";
+export type { FailedIds, FailedPage, MoveOptions, MoveProgress } from "./core/failed.ts";
 export { QueueError, type QueueErrorCode } from "./core/errors.ts";
 export type {
   Database,
@@ -56,7 +56,10 @@ export type {
   Cancelled,
   Controls,
   Driver,
+  FailedFilter,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   KeyedJob,

@@ -1,12 +1,17 @@
-import { Command } from "commander";
+import { Argument, Command, InvalidArgumentError } from "commander";
 import { type Jobs, serveJobs } from "../mod.ts";
 import { VERSION } from "../version.ts";
 import { cancel, type CancelOptions } from "./cancel.ts";
+import { clear, type ClearOptions } from "./clear.ts";
+import { ASKED, COMPLETE, complete } from "./complete.ts";
+import { completions, type CompletionsOptions, SHELLS } from "./completions.ts";
 import type { Context } from "./context.ts";
 import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
 import { failed, type FailedOptions } from "./failed.ts";
+import { addFilter } from "./failed_filter.ts";
+import { flush, type ForgetManyOptions, moveFailed, type MoveOptions, pruneFailed } from "./move_failed.ts";
 import { LOG_FORMATS } from "./log.ts";
 import { flat } from "./one_line.ts";
 import { address, duration, failedId, notEmpty, oneOf, wholeNumber } from "./option_values.ts";
@@ -14,7 +19,6 @@ import type { Output } from "./output.ts";
 import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
 import { CHILD } from "./processes.ts";
-import { moveFailed, type MoveOptions } from "./retry_forget.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
 import { work, type WorkOptions } from "./work.ts";
@@ -31,7 +35,7 @@ Settings come from the environment, then from .env in the current folder:
   QUEUE_METRICS      where queue:work serves its metrics, unless --metrics says so (default: nowhere)
   QUEUE_OTEL         1: queue:work traces and measures through @opentelemetry/api
 
-Exit status: 0 done; 1 the store failed, or an id is unknown; 2 the command or a setting cannot work.`;
+Exit status: 0 done; 1 the store failed, or nothing matched; 2 the command or a setting cannot work.`;
 
 /** Runs a command with what it needs to know of the process. */
 type Act = (command: (context: Context) => Promise<number>) => Promise<void>;
@@ -69,6 +73,8 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addWork(program, act, jobs === undefined);
   addMove(program, act, "retry", "put failed jobs back on their queues, with no attempts counted");
   addMove(program, act, "forget", "delete failed jobs");
+  addFlush(program, act);
+  addPruneFailed(program, act);
   addFailed(program, act);
   addStatus(program, act);
   addDispatch(program, act, jobs === undefined);
@@ -76,7 +82,10 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
   addRestart(program, act);
   addCancel(program, act);
+  addClear(program, act);
+  addCompletions(program, act);
   addChild(program, act);
+  addComplete(program, act);
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
@@ -162,21 +171,48 @@ function addMove(program: Command, act: Act, verb: "retry" | "forget", summary: 
   const command = program.command(`queue:${verb}`)
     .summary(summary)
     .description(
-      `${summary[0]!.toUpperCase()}${summary.slice(1)}. An id that is unknown makes the exit status 1.`,
+      `${summary[0]!.toUpperCase()}${summary.slice(1)}: those that are named, all, or those that match. ` +
+        "An id that is unknown, or a filter that none matches, makes the exit status 1.",
     )
-    .argument("<id...>", "ids as queue:failed shows them, or: all")
+    .argument("[id...]", "ids as queue:failed shows them, or: all");
+  addFilter(command)
+    .option("--dry-run", "only say how many that would be, and show the first ones")
     .option("--json", "print one JSON document");
   addDatabase(command).action((ids: string[], options: MoveOptions) =>
     act((context) => moveFailed(verb, ids, options, context))
   );
 }
 
+function addFlush(program: Command, act: Act): void {
+  const command = program.command("queue:flush")
+    .summary("delete all failed jobs")
+    .description("Delete all failed jobs. In production (APP_ENV) it asks first.")
+    .option("--force", "do not ask")
+    .option("--dry-run", "only say how many that would be, and show the first ones")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ForgetManyOptions) => act((context) => flush(options, context)));
+}
+
+function addPruneFailed(program: Command, act: Act): void {
+  const command = program.command("queue:prune-failed")
+    .summary("delete failed jobs of a certain age, as from cron")
+    .description("Delete the failed jobs that failed longer ago. It asks nobody, so cron can run it.")
+    .requiredOption("--hours <n>", "how many hours ago, or longer", wholeNumber(1, 1_000_000))
+    .option("--dry-run", "only say how many that would be, and show the first ones")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ForgetManyOptions & { hours: number }) =>
+    act((context) => pruneFailed(options, context))
+  );
+}
+
 function addFailed(program: Command, act: Act): void {
   const command = program.command("queue:failed")
     .summary("list failed jobs")
-    .description("List failed jobs in the order of their ids, with the last error of each.")
+    .description("List failed jobs in the order of their ids, with the last error of each.");
+  addFilter(command)
     .option("--limit <n>", "how many at most", wholeNumber(1, 1000), 50)
-    .option("--after <id>", "only those after this id", failedId)
+    .option("--after <id>", "only those that come after this id", failedId)
+    .option("--reverse", "the highest id first")
     .option("--json", "print one JSON document, with payloads and stacks");
   addDatabase(command).action((options: FailedOptions) => act((context) => failed(options, context)));
 }
@@ -247,6 +283,53 @@ function addCancel(program: Command, act: Act): void {
   addDatabase(command).action((ids: string[], options: CancelOptions) =>
     act((context) => cancel(ids, options, context))
   );
+}
+
+function addClear(program: Command, act: Act): void {
+  const command = program.command("queue:clear")
+    .summary("remove waiting jobs")
+    .description(
+      "Remove the jobs that wait, ready or delayed, for good; those that run go on. In production (APP_ENV) it asks first.",
+    )
+    .option("--queue <name>", "the queue (default: every one)", notEmpty)
+    .option("--force", "do not ask")
+    .option("--dry-run", "only say how many that would be")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ClearOptions) => act((context) => clear(options, context)));
+}
+
+function addCompletions(program: Command, act: Act): void {
+  program.command("queue:completions")
+    .summary("print the completions of a shell")
+    .description(
+      "Print a script by which a shell completes commands, options, queues and failed jobs; for bash: " +
+        "source <(queue queue:completions bash)",
+    )
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
+    .option("--program <name>", "by which name, or alias, you call this program", programName, "queue")
+    .helpOption("-h, --help", "print this")
+    .action((shell: (typeof SHELLS)[number], options: CompletionsOptions) =>
+      act((context) => {
+        const commands = program.createHelp().visibleCommands(program);
+        return Promise.resolve(completions(shell, options, commands, context));
+      })
+    );
+}
+
+/** Not in the help: the scripts of queue:completions ask by it. */
+function addComplete(program: Command, act: Act): void {
+  const command = program.command(COMPLETE, { hidden: true })
+    .description("Print what a shell asks for while somebody types.")
+    .addArgument(new Argument("<what>", "what is asked for").choices(ASKED));
+  addDatabase(command).action((what: (typeof ASKED)[number], options: { database?: string }) =>
+    act((context) => complete(what, options, context))
+  );
+}
+
+/** An option's value as the name of a program, which goes into a script. */
+function programName(text: string): string {
+  if (/^[\w.][\w.-]*$/.test(text)) return text;
+  throw new InvalidArgumentError("Expected a name of letters, digits, dots, dashes and underscores.");
 }
 
 function addJobs(command: Command): void {

@@ -31,6 +31,9 @@ const COMMANDS = [
   "queue:resume",
   "queue:restart",
   "queue:cancel",
+  "queue:flush",
+  "queue:prune-failed",
+  "queue:clear",
 ];
 
 /** Jobs that end in each way; `patient` until there is a file `go`. */
@@ -249,8 +252,17 @@ for (const { name, command } of runtimes()) {
           ["queue:failed \u001b]0;title\u0007", /too many arguments.*: +\]0;title +\./],
           ["queue:failed --after=abc", /--after/, /'abc'/, /an id as queue:failed shows it/],
           ["queue:list", /unknown command 'queue:list'/],
-          ["queue:retry", /missing required argument/],
+          ["queue:retry", /expected ids, all, or --name, --queue, --error, --older-than or --newer-than/],
           ["queue:retry all 7", /either all or ids/],
+          ["queue:forget all --name=mail", /either ids or all, or --name, .*, not both/],
+          ["queue:forget 7 --dry-run", /--dry-run: expected all, or --name/],
+          ["queue:retry --older-than=soon", /--older-than/, /'soon'/, /2026-12-01T03:00/],
+          ["queue:failed --newer-than=2026-13-01", /--newer-than/, /or a time, such as/],
+          ["queue:forget --error=", /--error/, /Expected something/],
+          ["queue:prune-failed", /required option '--hours <n>'/],
+          ["queue:prune-failed --hours=0", /--hours/, /from 1/],
+          ["queue:clear --queue=a,b", /queue="a,b"/],
+          ["queue:clear mail", /too many arguments/],
           ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
           ["queue:dispatch echo --priority=high", /--priority/, /from -100 to 100/],
           ["queue:dispatch echo --queue=a,b", /queue="a,b"/],
@@ -479,6 +491,97 @@ for (const { name, command } of runtimes()) {
         assert.deepEqual(none, { status: 0, stdout: "no failed jobs\n", stderr: "" });
         assert.deepEqual(empty, { status: 0, stdout: "no failed jobs\n", stderr: "" });
         assert.match(status!.stdout, /^default +2 +0 +0 +0 /m);
+      }));
+
+    it("chooses failed jobs by name, queue, error and age, and tries out before", () =>
+      inFolder(async (cwd) => {
+        const broken = (job: { payload: string }): never => {
+          throw new Error(`Upstream ${job.payload}`);
+        };
+        await withQueue(
+          cwd,
+          { mail: { tries: 1, handle: broken }, bill: { tries: 1, handle: broken } },
+          async (queue) => {
+            await queue.dispatchMany([["mail", 503], ["bill", 503, { queue: "slow" }], ["mail", 404]]);
+            await queue.work({ stopWhenEmpty: true });
+          },
+        );
+        const [list, none, old, dry, dryAll, missed, retried, forgotten, missedJson, rest] = await session([
+          "queue:failed --error=upstream --reverse --limit=2",
+          "queue:failed --queue=none",
+          "queue:failed --older-than=2h --json",
+          "queue:retry --error=503 --newer-than=1h --dry-run",
+          "queue:forget all --dry-run --json",
+          "queue:retry --name=mail --older-than=1d",
+          "queue:retry --error=UPSTREAM --name=mail --queue=default",
+          "queue:forget --queue=slow --newer-than=2026-01-01 --json",
+          "queue:forget --queue=slow --json",
+          "queue:status --json",
+        ], { cwd });
+        const ids = list!.stdout.split("\n").slice(1, 3).map((line) => line.trim().split(" ")[0]);
+        assert.equal(ids[0]! > ids[1]!, true, "the highest first");
+        assert.match(list!.stdout, /^more: queue:failed --after=\d --reverse and the same filter$/m);
+        assert.deepEqual(none, { status: 0, stdout: "no failed jobs match\n", stderr: "" });
+        assert.deepEqual(JSON.parse(old!.stdout), { failed: [], next: null });
+
+        assert.match(dry!.stdout, /^would retry 2 failed jobs\nID {2}NAME/);
+        assert.equal(dry!.stdout.trimEnd().split("\n").length, 4);
+        const { dryRun, count, first } = JSON.parse(dryAll!.stdout);
+        assert.deepEqual([dryRun, count, first.length], [true, 3, 3]);
+        assert.deepEqual(Object.keys(first[0]), ["id", "name", "queue", "attempts", "failedAt", "error"]);
+        assert.deepEqual(missed, { status: 1, stdout: "", stderr: "queue: no failed job matches\n" });
+        assert.match(
+          retried!.stdout,
+          /^retried \d mail\nretried \d mail\n$/,
+          "a dry run had changed nothing",
+        );
+        assert.deepEqual(JSON.parse(forgotten!.stdout).forgotten.map(({ name }: { name: string }) => name), [
+          "bill",
+        ]);
+        assert.equal(missedJson!.status, 1);
+        assert.deepEqual(JSON.parse(missedJson!.stdout), { forgotten: [], unknown: [] });
+        const { total } = JSON.parse(rest!.stdout);
+        assert.deepEqual([total.ready, total.failed], [2, 0]);
+      }));
+
+    it("flushes and prunes failed jobs, and clears waiting ones; in production not without --force", () =>
+      inFolder(async (cwd) => {
+        await seedFailed(cwd, 3);
+        await withQueue(
+          cwd,
+          { later: () => {} },
+          (queue) =>
+            queue.dispatchMany([["later", 1], ["later", 2, { queue: "slow", delay: 60_000 }], ["later", 3]]),
+        );
+        const refused = await session(["queue:flush", "queue:clear", "queue:clear --dry-run"], {
+          cwd,
+          env: { APP_ENV: "production" },
+        });
+        for (const { status, stdout, stderr } of refused.slice(0, 2)) {
+          assert.deepEqual([status, stdout], [2, ""]);
+          assert.match(stderr, /^queue: APP_ENV=production, .* expected --force\n$/);
+        }
+        assert.equal(refused[2]!.stdout, "would remove 3 waiting jobs of every queue\n");
+        const [young, dry, flushed, again, one, json, none, status] = await session([
+          "queue:prune-failed --hours=1",
+          "queue:flush --dry-run",
+          "queue:flush --force",
+          "queue:flush --json",
+          "queue:clear --queue=slow --force",
+          "queue:clear --json --force",
+          "queue:clear --queue=slow --force",
+          "queue:status",
+        ], { cwd, env: { APP_ENV: "production" } });
+        assert.deepEqual(young, { status: 0, stdout: "forgot 0 failed jobs\n", stderr: "" });
+        assert.match(dry!.stdout, /^would forget 3 failed jobs\n/);
+        assert.deepEqual(flushed, { status: 0, stdout: "forgot 3 failed jobs\n", stderr: "" });
+        assert.equal(again!.status, 2, "also where there is nothing");
+        assert.deepEqual(one, { status: 0, stdout: "removed 1 waiting job of slow\n", stderr: "" });
+        assert.deepEqual(JSON.parse(json!.stdout), { count: 2 });
+        assert.deepEqual(none, { status: 0, stdout: "removed 0 waiting jobs of slow\n", stderr: "" });
+        assert.equal(status!.stdout, "no jobs\n");
+        const [local] = await session(["queue:flush --json"], { cwd });
+        assert.deepEqual([local!.status, JSON.parse(local!.stdout)], [0, { count: 0 }]);
       }));
 
     it("says once of each attempt how it ended", () =>
