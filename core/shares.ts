@@ -14,6 +14,26 @@ import { show } from "./show.ts";
  */
 export type QueueSelection = string | readonly string[] | Readonly<Record<string, number>>;
 
+/**
+ * Looks at a selection as a worker would: before there is a queue to give it to.
+ *
+ * @example
+ * ```ts
+ * import { checkQueueSelection, QueueError } from "@x/queue";
+ * import assert from "node:assert/strict";
+ *
+ * assert.deepEqual(checkQueueSelection("high:3,low:1"), ["high", "low"]);
+ * assert.throws(() => checkQueueSelection("high,high"), QueueError);
+ * ```
+ *
+ * @param selection What is to be `queues` of a worker.
+ * @returns The names of its queues, in its order.
+ * @throws {QueueError} `CONFIG` for a selection that cannot work.
+ */
+export function checkQueueSelection(selection: QueueSelection): string[] {
+  return parse(selection).map(({ name }) => name);
+}
+
 /** One queue's account. */
 interface Account {
   readonly weight: number;

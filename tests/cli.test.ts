@@ -26,6 +26,7 @@ const COMMANDS = [
   "queue:forget",
   "queue:failed",
   "queue:status",
+  "queue:monitor",
   "queue:dispatch",
   "queue:pause",
   "queue:resume",
@@ -271,6 +272,10 @@ for (const { name, command } of runtimes()) {
           ["queue:pause mail", /too many arguments/],
           ["queue:restart now", /too many arguments/],
           ["queue:cancel", /missing required argument/],
+          ["queue:monitor --max=many", /--max/, /'many'/, /whole number, 0 or more/],
+          ["queue:monitor --oldest=soon", /--oldest/, /'soon'/, /500ms/],
+          ["queue:monitor --interval=1s", /^queue: --interval: expected --watch beside it\n$/],
+          ["queue:monitor --watch --interval=10ms", /^queue: --interval: expected 100 ms or more\n$/],
           ["queue:pasue", /Did you mean queue:pause\?/],
         ];
         const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
@@ -372,6 +377,7 @@ for (const { name, command } of runtimes()) {
           [["default", true], ["mail", true]],
         );
         assert.doesNotMatch(said[6]!.stdout, /held/);
+        assert.equal(said[6]!.stderr, "queue: every queue is paused: queue:resume lets workers go on\n");
         const rest = ": every queue is paused, until queue:resume without --queue\n";
         assert.deepEqual(outcomes.slice(7, 13), [
           [1, "", `queue: default is not paused by its name${rest}`],
@@ -387,6 +393,50 @@ for (const { name, command } of runtimes()) {
         });
         assert.doesNotMatch(said[14]!.stdout, /paused/);
         assert.match(said[15]!.stdout, /echo held/);
+      }));
+
+    it("says which of its queues are paused when a worker begins, and no others", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch echo", { cwd });
+        const [, , all, some, quiet, none] = await session([
+          "queue:pause --queue=mail",
+          "queue:pause --queue=slow",
+          "queue:work --stop-when-empty",
+          "queue:work --stop-when-empty --queue=fast:2,slow:1",
+          "queue:work --stop-when-empty --queue=slow --quiet",
+          "queue:work --stop-when-empty --queue=fast,default",
+        ], { cwd });
+        const held = (queue: string): string =>
+          `queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on\n`;
+        assert.equal(all!.stderr, held("mail") + held("slow"));
+        assert.equal(some!.stderr, held("slow"));
+        assert.deepEqual([quiet!.stdout, quiet!.stderr], ["", held("slow")]);
+        assert.equal(none!.stderr, "");
+      }));
+
+    it("warns of a payload that was meant as JSON and is none, and stores it all the same", () =>
+      inProject(async (cwd) => {
+        const warning = "queue: the payload begins as JSON does, and is none: it is stored as text\n";
+        const said = await session([
+          "queue:dispatch echo {name:Ada}",
+          "queue:dispatch echo [1,2",
+          'queue:dispatch echo "Ada',
+          'queue:dispatch echo {"name":"Ada"}',
+          "queue:dispatch echo Ada",
+          "queue:dispatch echo 007",
+        ], { cwd });
+        assert.deepEqual(
+          said.map(({ status, stdout }) => [status, stdout]),
+          [1, 2, 3, 4, 5, 6].map((id) => [
+            0,
+            `dispatched ${id} echo\n`,
+          ]),
+        );
+        assert.deepEqual(said.map(({ stderr }) => stderr), [warning, warning, warning, "", "", ""]);
+        const worked = await expect(0, "queue:work --stop-when-empty", { cwd });
+        for (const payload of ["{name:Ada}", "[1,2", '"Ada', '{"name":"Ada"}', "Ada", "007"]) {
+          assert.ok(worked.stdout.includes(`echo ${payload}\n`), payload);
+        }
       }));
 
     it("cancels jobs that wait, and one that runs in another process", () =>
