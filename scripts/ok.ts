@@ -63,7 +63,17 @@ async function binary(): Promise<void> {
   smoke(join(root, "dist", "queue-bun"));
 }
 
-const documented = ["README.md", "mod.ts", "cli.ts", "core", "cli", "drivers"];
+const documented = [
+  "README.md",
+  "mod.ts",
+  "cli.ts",
+  "metrics.ts",
+  "logs.ts",
+  "core",
+  "cli",
+  "drivers",
+  "metrics",
+];
 
 const checks: Record<string, () => Promise<void>> = {
   lock,
