@@ -11,10 +11,11 @@ import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
 import { failed, type FailedOptions } from "./failed.ts";
 import { addFilter } from "./failed_filter.ts";
+import { LOG_FORMATS } from "./log.ts";
 import { flush, type ForgetManyOptions, moveFailed, type MoveOptions, pruneFailed } from "./move_failed.ts";
 import { monitor, type MonitorOptions } from "./monitor.ts";
 import { flat } from "./one_line.ts";
-import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
+import { address, duration, failedId, notEmpty, oneOf, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
 import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
@@ -32,6 +33,8 @@ Settings come from the environment, then from .env in the current folder:
   QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
   QUEUE_GRACE        seconds for running jobs after a signal, unless --grace says so (default: 30)
   QUEUE_WORKERS      jobs at a time, unless --concurrency says so (default: 1)
+  QUEUE_METRICS      where queue:work serves its metrics, unless --metrics says so (default: nowhere)
+  QUEUE_OTEL         1: queue:work traces and measures through @opentelemetry/api
 
 Exit status: 0 done; 1 the store failed, or nothing matched; 2 the command or a setting cannot work.`;
 
@@ -146,6 +149,12 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
       "--child-flags <flags>",
       "with --processes: flags of the runtime for each, such as Deno's permissions",
     )
+    .option(
+      "--metrics <address>",
+      "serve /metrics for Prometheus, and /health: [HOST:]PORT, by default on 127.0.0.1 (default: QUEUE_METRICS)",
+      address,
+    )
+    .option("--log <format>", "print a record of LogTape for each event: json or pretty", oneOf(LOG_FORMATS))
     .option("--quiet", "print only problems")
     .option("--json", "print a line of JSON for each event");
   if (fromModule) addJobs(command);

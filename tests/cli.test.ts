@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
@@ -723,6 +724,33 @@ for (const { name, command } of runtimes()) {
           await withQueue(cwd, {}, async (queue) => assert.equal(await queue.waiting(), 1));
         })
       )).then(() => {}));
+
+    it("ends with 0 at a signal though the store is locked before it is open", () =>
+      inProject(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import process from "node:process";
+          const look = setInterval(() => {
+            if (process.listenerCount("SIGTERM") === 0) return;
+            clearInterval(look);
+            console.log("it listens");
+          }, 5);
+          export default { echo: () => {} };`,
+        );
+        const file = join(cwd, "locked.sqlite");
+        const other = new DatabaseSync(file);
+        other.exec("BEGIN IMMEDIATE; CREATE TABLE t (x)");
+        try {
+          const worker = start(["queue:work", "--grace=0", "--database", file], { cwd });
+          await worker.saw("it listens");
+          worker.signal("SIGTERM");
+          const { status, stderr } = await worker.ended;
+          assert.equal(status, 0, stderr);
+          assert.match(stderr, /locked while the queue was closed\n$/);
+        } finally {
+          other.close();
+        }
+      }));
 
     it("stops at once at a second signal, and hands back what it ran", () =>
       inProject(async (cwd) => {
