@@ -1,4 +1,5 @@
 import type { FailedJob } from "../mod.ts";
+import { attemptRecords } from "./attempts.ts";
 import type { Context } from "./context.ts";
 import { type FilterOptions, toFilter } from "./failed_filter.ts";
 import { localTime } from "./local_time.ts";
@@ -35,7 +36,11 @@ export async function failed(options: FailedOptions, { env, output }: Context): 
       (await queue.failed({ ...filter, after: last, limit: 1, reverse })).length > 0;
     const next = hasMore ? last : null;
     if (options.json) {
-      const jobs = page.map((job) => ({ ...job, failedAt: new Date(job.failedAt).toISOString() }));
+      const jobs = page.map((job) => ({
+        ...job,
+        failedAt: new Date(job.failedAt).toISOString(),
+        history: attemptRecords(job.history),
+      }));
       output.line(JSON.stringify({ failed: jobs, next }, null, 2));
     } else if (page.length === 0) {
       const which = filter === undefined ? "no failed jobs" : "no failed jobs match";

@@ -10,6 +10,7 @@ import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
 import { failed, type FailedOptions } from "./failed.ts";
+import { doctor, type DoctorOptions } from "./doctor.ts";
 import { addFilter } from "./failed_filter.ts";
 import { LOG_FORMATS } from "./log.ts";
 import { flush, type ForgetManyOptions, moveFailed, type MoveOptions, pruneFailed } from "./move_failed.ts";
@@ -20,9 +21,11 @@ import type { Output } from "./output.ts";
 import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
 import { CHILD } from "./processes.ts";
+import { show, type ShowOptions } from "./show.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
 import { work, type WorkOptions } from "./work.ts";
+import { workers, type WorkersOptions } from "./workers.ts";
 
 const SETTINGS = `
 Settings come from the environment, then from .env in the current folder:
@@ -79,6 +82,9 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addFailed(program, act);
   addStatus(program, act);
   addMonitor(program, act);
+  addShow(program, act);
+  addWorkers(program, act);
+  addDoctor(program, act);
   addDispatch(program, act, jobs === undefined);
   addPause(program, act, "pause", "hold a queue, or all: no worker starts its jobs");
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
@@ -247,6 +253,41 @@ function addMonitor(program: Command, act: Act): void {
     .option("--interval <duration>", "with --watch: the time between two looks (default: 1s)", duration(1))
     .option("--json", "print one JSON document; with --watch, a line for each look");
   addDatabase(command).action((options: MonitorOptions) => act((context) => monitor(options, context)));
+}
+
+function addShow(program: Command, act: Act): void {
+  const command = program.command("queue:show")
+    .summary("show all that is known of a job, and why it is not running")
+    .description(
+      "Show a job that waits, runs or has failed: its payload, its attempts, who runs it, and why it is not running. " +
+        "An id that is unknown makes the exit status 1.",
+    )
+    .argument("<id>", "its id, as queue:dispatch, queue:work and queue:failed print it")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((id: string, options: ShowOptions) =>
+    act((context) => show(id, options, context))
+  );
+}
+
+function addWorkers(program: Command, act: Act): void {
+  const command = program.command("queue:workers")
+    .summary("list the workers and what they run")
+    .description(
+      "List the workers that the store has heard of within 30 s, in whatever process, and what they run.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: WorkersOptions) => act((context) => workers(options, context)));
+}
+
+function addDoctor(program: Command, act: Act): void {
+  const command = program.command("queue:doctor")
+    .summary("find out what is wrong, and what to do about it")
+    .description(
+      "Look at the settings, the store, the workers and the jobs that wait, each with what to do about it. " +
+        "Anything bad makes the exit status 1.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: DoctorOptions) => act((context) => doctor(options, context)));
 }
 
 function addDispatch(program: Command, act: Act, fromModule: boolean): void {

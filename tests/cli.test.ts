@@ -33,6 +33,9 @@ const COMMANDS = [
   "queue:resume",
   "queue:restart",
   "queue:cancel",
+  "queue:show",
+  "queue:workers",
+  "queue:doctor",
   "queue:flush",
   "queue:prune-failed",
   "queue:clear",
@@ -925,6 +928,149 @@ for (const { name, command } of runtimes()) {
         const missing = await expect(1, "queue:status", { cwd, env: other });
         assert.equal(missing.stderr, "queue: no database at other.sqlite\n");
         await expect(0, "queue:status --database=data/app.sqlite", { cwd, env: other });
+      }));
+
+    it("shows a job: its attempts, and why it is not running", () =>
+      inProject(async (cwd) => {
+        await seedFailed(cwd, 1);
+        await withQueue(cwd, { echo: () => {} }, async (queue) => {
+          await queue.dispatch("echo", "\u001b[31mred\nline", {
+            delay: 3_600_000,
+            queue: "mail",
+            priority: 4,
+          });
+        });
+        const [waiting, failed, json, again, retried, gone, none] = await session([
+          "queue:show 2",
+          "queue:show 1",
+          "queue:show 1 --json",
+          "queue:retry 1",
+          "queue:show 1 --json",
+          "queue:show 99",
+          "queue:show",
+        ], { cwd });
+        assert.equal(
+          waiting!.stdout.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, "TIME").replace(
+            /in [\d msh]+\)/g,
+            "in N)",
+          ),
+          [
+            "job       2 echo",
+            "state     delayed",
+            "queue     mail, priority 4",
+            "attempts  0",
+            "due       TIME (in N)",
+            "payload   [31mred line",
+            "why it is not running",
+            "  - it is not due yet, until TIME (in N)",
+            "  - no worker is running",
+            "",
+          ].join("\n"),
+        );
+        assert.match(failed!.stdout, /^job {7}1 broken\nstate {5}failed\n/);
+        assert.match(
+          failed!.stdout,
+          /\n {2}- it has failed: queue:retry 1 runs it again\nfailed attempts\n {2}1 {2}/,
+        );
+        assert.match(
+          failed!.stdout,
+          /\n {2}1 {2}\S+ \S+, after \d+ m?s, by \S+:\d+\n {5}broken x+…\n {7}Error: /,
+        );
+        const job = JSON.parse(json!.stdout);
+        const FIELDS =
+          "attempts cancelled dueAt error failedAt history holder id leasedUntil name payload priority " +
+          "progress queue reasons stack state";
+        assert.equal(Object.keys(job).sort().join(" "), FIELDS);
+        const ATTEMPT = "attempt duration error retriedAt stack startedAt worker";
+        assert.equal(Object.keys(job.history[0]).sort().join(" "), ATTEMPT);
+        assert.deepEqual([job.state, job.attempts, job.history.length, job.dueAt], ["failed", 1, 1, null]);
+        assert.match(job.history[0].startedAt, /^\d{4}-\d\d-\d\dT.*Z$/);
+        assert.equal(again!.status, 0);
+        const ready = JSON.parse(retried!.stdout);
+        assert.deepEqual([ready.state, ready.attempts, ready.failedAt], ["ready", 0, null]);
+        assert.match(ready.history[0].retriedAt, /^\d{4}-\d\d-\d\dT.*Z$/);
+        assert.deepEqual(gone, {
+          status: 1,
+          stdout: "",
+          stderr: "queue: no job 99: it is done, was cancelled or forgotten, or never was\n",
+        });
+        assert.equal(none!.status, 2, "an id is needed");
+      }));
+
+    it("shows the workers and what they run, and who has a job", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["patient"]);
+        const worker = start(["queue:work", "--queue=default", "--concurrency=2"], { cwd });
+        await worker.saw("START");
+        const listed = await until(async () => {
+          const { workers } = JSON.parse((await expect(0, "queue:workers --json", { cwd })).stdout);
+          return workers[0]?.running.length === 1 ? workers : null;
+        }, "the running job to be told of");
+        assert.equal(listed.length, 1);
+        const FIELDS = "busy concurrency host id names pid processed queues running seenAt startedAt version";
+        assert.equal(Object.keys(listed[0]).sort().join(" "), FIELDS);
+        const { pid, host, queues, concurrency, busy, running: [job] } = listed[0];
+        assert.deepEqual([pid, queues, concurrency, busy], [worker.child.pid, ["default"], 2, 1]);
+        assert.deepEqual([job.id, job.name, job.queue, job.attempt], ["1", "patient", "default", 1]);
+        const [table, shown] = await session(["queue:workers", "queue:show 1"], { cwd });
+        const [heading, line] = table!.stdout.split("\n");
+        assert.match(heading!, /^WORKER +VERSION +STARTED +SEEN +SLOTS +PROCESSED +QUEUES +RUNNING$/);
+        assert.equal(line!.startsWith(`${host}:${pid} `), true, line);
+        assert.match(line!, / 1\/2 +0 +default +patient 1 \([^)]+\)$/);
+        assert.match(shown!.stdout, /\nstate {5}reserved\n/);
+        assert.equal(
+          shown!.stdout.includes(`\nwho has it\n  - ${host}:${pid} runs it, until `),
+          true,
+          shown!.stdout,
+        );
+        writeFileSync(join(cwd, "go"), "");
+        await worker.saw("DONE");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+        assert.equal((await expect(0, "queue:workers", { cwd })).stdout, "no workers\n");
+      }));
+
+    it("finds out what is wrong, and says what to do about it", () =>
+      inProject(async (cwd) => {
+        const missing = await expect(1, "queue:doctor", { cwd });
+        assert.match(
+          missing.stdout,
+          /^BAD {3}store {2}no database at storage\/database\.sqlite\n +-> set DB_DATABASE/,
+        );
+        assert.equal(existsSync(join(cwd, "storage")), false, "to look makes no file");
+        const wrong = await expect(1, "queue:doctor", { cwd, env: { QUEUE_TRIES: "many" } });
+        assert.match(wrong.stdout, /^BAD {3}store/, "the first that is in the way");
+
+        await seed(cwd, ["patient"]);
+        const unset = await expect(1, "queue:doctor", { cwd, env: { QUEUE_TRIES: "many" } });
+        assert.match(unset.stdout, /^BAD {3}settings {2}QUEUE_TRIES="?many"?: .*\n +-> set what is expected/);
+        const idle = await expect(1, "queue:doctor", { cwd });
+        assert.match(idle.stdout, /^OK {4}store +storage\/database\.sqlite$/m);
+        assert.match(idle.stdout, /^OK {4}journal mode +wal$/m);
+        assert.match(idle.stdout, /^BAD {3}workers +none is running, and jobs wait\n +-> start queue:work/m);
+        assert.match(idle.stdout, /^1 bad, \d to look at, \d+ ok\n$/m);
+
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("START");
+        const { findings, bad } = JSON.parse((await expect(0, "queue:doctor --json", { cwd })).stdout);
+        assert.equal(bad, 0);
+        for (const finding of findings) {
+          assert.equal(Object.keys(finding).join(" "), "what level found remedy");
+          assert.equal(finding.remedy === null, finding.level === "ok", finding.what);
+        }
+        const named = new Map(findings.map((one: { what: string; found: string }) => [one.what, one.found]));
+        assert.match(String(named.get("workers")), /^1 alive \(\S+:\d+\), [01] of 1 slots taken$/);
+        writeFileSync(join(cwd, "go"), "");
+        await worker.saw("DONE");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+
+        writeFileSync(
+          join(cwd, "storage/database.sqlite"),
+          "no database at all, but text that is long enough",
+        );
+        const broken = await expect(1, "queue:doctor", { cwd });
+        assert.match(broken.stdout, /^BAD {3}store {2}.*not a database.*\n +-> see that/);
       }));
 
     it("takes nothing from .env but the queue's own settings", () =>

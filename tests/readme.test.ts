@@ -86,7 +86,7 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 async function help(): Promise<Map<string, string[]>> {
   const names = [
     ...["work", "retry", "forget", "failed", "status", "monitor", "dispatch"],
-    ...["pause", "resume", "restart", "cancel"],
+    ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
     ...["flush", "prune-failed", "clear", "completions"],
   ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {

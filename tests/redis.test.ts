@@ -13,6 +13,7 @@ import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
 import { endShared, freePort, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import { record, report } from "./registry.ts";
 import { soon, until } from "./until.ts";
 
 after(endShared);
@@ -546,7 +547,7 @@ onRedis("IPv6", async (place) => {
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
   "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
-  "+zremrangebyscore +zrevrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
+  "+zremrangebyscore +zrevrangebyscore +srem +lset +hset +hget +hdel +expire +hmget +hgetall +hincrby";
 
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
@@ -561,9 +562,9 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     assert.equal(held.length, 4);
     assert.deepEqual(await driver.extend(held, T + 6), []);
     await driver.complete(held[0]);
-    await driver.release(held[1], { delay: 10, counted: true }, T);
+    await driver.release(held[1], { delay: 10, counted: true, record: record(1) }, T);
     await driver.release(held[2], { delay: null, counted: false }, T);
-    await driver.fail(held[3], { error: "x", stack: null, failedAt: T });
+    await driver.fail(held[3], { error: "x", stack: null, failedAt: T, record: record(1) });
     assert.notEqual((await driver.counts(T, LEASE)).length, 0);
     assert.equal((await driver.failed({ after: null, limit: 9 })).length, 1);
     for (const reverse of [true, false]) {
@@ -605,6 +606,21 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
       await server.client.del("app:queue:failed");
       assert.equal(await driver.fail(torn, why), true);
     }
+    await driver.push([job()], T);
+    for (let attempt = 1; attempt <= 41; attempt++) {
+      const [held] = await take(driver);
+      await driver.release(held, { delay: 0, counted: true, record: record(attempt) }, T);
+    }
+    const [again] = await take(driver);
+    assert.equal((await driver.find(again.id, T, LEASE))?.history.length, 40);
+    await driver.complete(again);
+    await driver.beat(report({ id: "gone" }), 1000, T);
+    await driver.beat(report(), 1000, T + 1000);
+    assert.equal((await driver.workers(T + 1000)).length, 1);
+    await driver.leave("a");
+    await driver.waitingNames(["default"], 10);
+    const findings = await driver.examine(T, LEASE);
+    assert.deepEqual(findings.filter(({ level }) => level === "bad"), []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
