@@ -15,6 +15,8 @@ interface Held {
   readonly reservation: Reservation;
   /** The attempt that runs it; `null` while it waits for a slot. */
   attempt: Attempt | null;
+  /** Whether its handler has returned, and its outcome is being stored. */
+  isOver: boolean;
   /** When it was reserved or last renewed. */
   renewedAt: Instant;
 }
@@ -70,7 +72,7 @@ export class LeaseKeeper {
   /** Takes charge of reservations that were asked for at `since`. */
   hold(reservations: readonly Reservation[], since: Instant): void {
     for (const reservation of reservations) {
-      this.#held.set(reservation, { reservation, attempt: null, renewedAt: since });
+      this.#held.set(reservation, { reservation, attempt: null, isOver: false, renewedAt: since });
     }
     if (reservations.length > 0) this.#arm(this.#interval);
   }
@@ -84,7 +86,9 @@ export class LeaseKeeper {
   /** The handler has returned: nothing is left to abort, while the outcome is being stored. */
   finished(reservation: Reservation): void {
     const held = this.#held.get(reservation);
-    if (held !== undefined) held.attempt = null;
+    if (held === undefined) return;
+    held.attempt = null;
+    held.isOver = true;
   }
 
   /** Whether it is held, as far as known without asking the store: its lease has not run out by either clock. */
@@ -150,7 +154,8 @@ export class LeaseKeeper {
   #lose(reservation: Reservation): void {
     // Settled while the renewal was under way: then it is not lost.
     const held = this.#held.get(reservation);
-    if (held === undefined) return;
+    // Being settled just now: should that fail, its lease must go on.
+    if (held === undefined || held.isOver) return;
     this.#held.delete(reservation);
     held.attempt?.abort(
       new QueueError(

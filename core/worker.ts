@@ -367,11 +367,16 @@ export class Worker {
 
   /** A store error never ends a worker; a store that was closed for good does. */
   #backOff(error: unknown): void {
-    this.#parts.log.error(describe(error));
+    if (!this.#paused) this.#parts.log.error(describe(error));
     announceStoreFailed(this.#parts.events, "reserve", error);
     if (isClosed(error)) {
       this.stop();
       return this.#finish();
+    }
+    // Of several that were under way, the first one has told of it.
+    if (this.#paused) {
+      if (this.#stopping) this.#finish();
+      return;
     }
     this.#paused = true;
     this.#cancelWake?.();
@@ -438,12 +443,10 @@ export class Worker {
     this.#leases.finished(held);
     if (this.#options.logFailures) logOutcome(this.#parts.log, held, outcome);
     const record = recordOf(held, outcome, duration, null);
-    for (let failures = 0;; failures++) {
+    let stored: boolean | null = null;
+    for (let failures = 0; stored === null; failures++) {
       try {
-        const stored = await settle(this.#parts.driver, held, outcome, record, null);
-        if (stored) this.#stored(attempt, duration, outcome);
-        else this.#lost(attempt, duration);
-        break;
+        stored = await settle(this.#parts.driver, held, outcome, record, null);
       } catch (error) {
         announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
@@ -460,6 +463,8 @@ export class Worker {
         break;
       }
     }
+    if (stored === true) this.#stored(attempt, duration, outcome);
+    else if (stored === false) this.#lost(attempt, duration);
     this.#leases.drop(held);
     this.#settling--;
     if (this.#stopping) this.#finish();

@@ -23,6 +23,8 @@ export interface Ending {
   readonly ready: boolean;
   /** Whether it was told to go, and went. */
   readonly planned: boolean;
+  /** Whether a job ran in it, which may be at fault. */
+  readonly busy: boolean;
   /** Why it could not run jobs, where it said so. */
   readonly unable: string | null;
 }
@@ -277,6 +279,7 @@ export class Child {
       killed: this.#killed,
       ready: this.#wasReady,
       planned: this.#state === "leaving" && this.#killed === null && this.#runs.size === 0,
+      busy: this.#begun.size > 0,
       unable: this.#unable,
     };
     this.#state = "gone";

@@ -182,8 +182,8 @@ export class Pool implements Slots {
     const { pid } = seat.child!;
     seat.child = null;
     if (this.#closed !== null) return this.#maybeClosed();
-    // One that a job kept from ending has said nothing against the next one.
-    const expected = ending.planned || (ending.ready && ending.killed !== null);
+    // One that a job kept from ending, or crashed, has said nothing against the next one: that job's tries bound how often.
+    const expected = ending.planned || (ending.ready && (ending.killed !== null || ending.busy));
     const wait = expected ? 0 : waitAfter(++seat.failures);
     if (!ending.planned) this.#complain(ending, pid, jobs, wait);
     if (this.#closed !== null) return;

@@ -78,7 +78,11 @@ export class RemoteAttempt implements Attempt {
       });
       this.#parts.whenReady((child) => {
         if (child === null) reject(new Error("it was not run, as the worker has stopped"));
-        else this.#hook!.start(child);
+        else {
+          this.#hook!.start(child);
+          // Not what aborted the handler before: its time begins now. A stop is one, also while it waited.
+          if (this.#abortReason?.code === "STOPPED") this.#hook!.abort(this.#abortReason);
+        }
       });
     });
   }
