@@ -100,4 +100,4 @@ export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
 export type { FailedOutcome, Outcome } from "./core/attempt.ts";
 export type { AttemptEnd, Meter, Telemetry } from "./core/telemetry.ts";
-export type { QueueSelection } from "./core/shares.ts";
+export { checkQueueSelection, type QueueSelection } from "./core/shares.ts";

@@ -14,6 +14,7 @@ import { doctor, type DoctorOptions } from "./doctor.ts";
 import { addFilter } from "./failed_filter.ts";
 import { LOG_FORMATS } from "./log.ts";
 import { flush, type ForgetManyOptions, moveFailed, type MoveOptions, pruneFailed } from "./move_failed.ts";
+import { monitor, type MonitorOptions } from "./monitor.ts";
 import { flat } from "./one_line.ts";
 import { address, duration, failedId, notEmpty, oneOf, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
@@ -83,6 +84,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addShow(program, act);
   addWorkers(program, act);
   addDoctor(program, act);
+  addMonitor(program, act);
   addDispatch(program, act, jobs === undefined);
   addPause(program, act, "pause", "hold a queue, or all: no worker starts its jobs");
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
@@ -266,6 +268,26 @@ function addDoctor(program: Command, act: Act): void {
     )
     .option("--json", "print one JSON document");
   addDatabase(command).action((options: DoctorOptions) => act((context) => doctor(options, context)));
+}
+
+function addMonitor(program: Command, act: Act): void {
+  const command = program.command("queue:monitor")
+    .summary("look at queues, workers and failures, and raise an alarm")
+    .description(
+      "Look at the queues, their workers and the last failures. The exit status is 1 where something is wrong: jobs " +
+        "wait that no worker serves, or in a paused queue, or more or longer than the options allow. With --watch, " +
+        "look again and again, on a terminal in full screen, until q, Ctrl-C or a signal; then the last look decides.",
+    )
+    .option("--max <n>", "alarm when more jobs than this are ready in one queue", wholeNumber(0))
+    .option(
+      "--oldest <duration>",
+      `alarm when a job has been ready for longer: ${DURATION_SYNTAX}`,
+      duration(0),
+    )
+    .option("--watch", "look again and again")
+    .option("--interval <duration>", "with --watch: the time between two looks (default: 1s)", duration(1))
+    .option("--json", "print one JSON document; with --watch, a line for each look");
+  addDatabase(command).action((options: MonitorOptions) => act((context) => monitor(options, context)));
 }
 
 function addDispatch(program: Command, act: Act, fromModule: boolean): void {

@@ -1,9 +1,10 @@
 import {
+  checkQueueSelection,
   DEFAULT_GRACE,
   type Environment,
   type Jobs,
   type Log,
-  Queue,
+  type Paused,
   QueueError,
   type WorkEvent,
 } from "../mod.ts";
@@ -44,7 +45,7 @@ export interface WorkOptions {
 /** Runs jobs until a signal, or until the options say that it is enough. */
 export async function work(options: WorkOptions, context: Context): Promise<number> {
   const { env, output } = context;
-  await checkQueues(options.queue);
+  const names = options.queue === undefined ? null : namesOf(options.queue);
   checkOutput(options);
   const address = metricsAddress(options.metrics, env);
   const processes = processesOf({ ...options, json: options.json || options.log === "json" }, context);
@@ -71,11 +72,14 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
   try {
     logging = options.log === undefined ? null : await startLogging(options.log, output);
     const log = logging?.log ?? logTo(output);
-    return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
+    const settings = { database: options.database, env, jobs, log, stopped: stop.signal };
+    return await withQueue(settings, async (queue) => {
+      if (stop.signal.aborted) return status;
       logging?.follow(queue);
       const measuring = await measure(queue, address, env);
       const concurrency = concurrencyOf(options, env);
       if (talks(options)) output.line(banner(options, concurrency, context, jobs));
+      warnOfPaused(await queue.paused(), names, output);
       if (talks(options) && measuring.url !== null) output.line(`metrics on ${measuring.url}/metrics`);
       try {
         await queue.work({
@@ -140,25 +144,26 @@ function counted(
 }
 
 /**
- * Refuses queues that cannot be worked, before anything is loaded, opened or printed: the library looks at them before
- * it finds that it was told to stop.
+ * The queues of `--queue`. What cannot be worked is refused before anything is loaded, opened or printed.
+ *
+ * @throws {CommandError} 2
  */
-async function checkQueues(queues: string | undefined): Promise<void> {
-  if (queues === undefined) return;
-  const queue = new Queue({
-    jobs: {},
-    env: {},
-    database: ":memory:",
-    log: { warn: () => {}, error: () => {} },
-  });
+function namesOf(queues: string): readonly string[] {
   try {
-    await queue.work({ queues, signal: AbortSignal.abort() });
+    return checkQueueSelection(queues);
   } catch (error) {
-    if (!(error instanceof QueueError) || error.code !== "CONFIG") throw error;
+    if (!(error instanceof QueueError)) throw error;
     // The library calls it `queues`; whoever typed it knows the option.
     throw new CommandError(2, `--queue: ${error.message.slice("queue: ".length)}`);
-  } finally {
-    await queue.close();
+  }
+}
+
+/** Says which queues are paused of those that are served, all where `names` is `null`: a worker that does nothing is a riddle. */
+function warnOfPaused({ all, queues }: Paused, names: readonly string[] | null, output: Output): void {
+  if (all) return output.problem("queue: every queue is paused: queue:resume lets workers go on");
+  for (const queue of queues) {
+    if (names !== null && !names.includes(queue)) continue;
+    output.problem(`queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on`);
   }
 }
 

@@ -25,7 +25,10 @@ export interface EventJob {
   readonly tries: number;
 }
 
-/** Why a job went back to its queue: its handler failed, or threw a `Snooze`, or the worker stopped. */
+/**
+ * Why a job went back to its queue: its handler failed, or threw a `Snooze`, or was stopped: as the worker stops, or as its
+ * process ended for another job's sake.
+ */
 export type ReleaseReason = "failed" | "snoozed" | "stopped";
 
 /** What a listener of each event gets. Durations are milliseconds. */

@@ -101,7 +101,7 @@ export interface WorkOptions {
   /**
    * How long running jobs may take after a stop. Then their signals are aborted; a second later, those that still run
    * are handed back without spending an attempt, and the worker ends: 3 s after the grace at the latest, whatever the
-   * store does. Default: `QUEUE_GRACE`, or 30 s.
+   * store does; its `processes`, where it has some, 3 s later. Default: `QUEUE_GRACE`, or 30 s.
    */
   grace?: Duration;
   /** How many jobs run at a time, 1 to 10,000. Default: 1, or one in each of the `processes`. */

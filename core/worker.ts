@@ -115,6 +115,8 @@ export class Worker {
   /** Reserved, waiting for a slot. */
   readonly #waiting: Reservation[] = [];
   #settling = 0;
+  /** End the waits of outcomes that the store refused. */
+  readonly #settlingWaits = new Set<() => void>();
   #started = 0;
   /** How many calls of `reserve` are under way, and for how many jobs. */
   #reserving = 0;
@@ -286,8 +288,9 @@ export class Worker {
     this.#asked += limit;
     this.#again = false;
     this.#leases.catchUp();
+    const queues = shares.divide(limit + prefetch);
     driver.reserve({
-      queues: shares.divide(limit + prefetch),
+      queues,
       limit,
       prefetch,
       now: null,
@@ -299,7 +302,7 @@ export class Worker {
         this.#asked -= limit;
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
-        shares.took(jobs);
+        shares.took(queues, jobs);
         this.#leases.hold(jobs, since);
         announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
@@ -444,17 +447,17 @@ export class Worker {
       } catch (error) {
         announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
-        if (isClosed(error) || this.#givesUp(failingSince)) {
-          this.#parts.log.error(
-            `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
-          );
-          break;
+        if (!isClosed(error) && !this.#givesUp(failingSince)) {
+          if (failures === 0) {
+            this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
+          }
+          await this.#waitToSettle(waitAfter(failures));
+          if (!this.#forced) continue;
         }
-        if (failures === 0) {
-          this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
-        }
-        await new Promise<void>((resolve) => after(waitAfter(failures), resolve));
-        if (this.#forced) break;
+        this.#parts.log.error(
+          `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
+        );
+        break;
       }
     }
     this.#leases.drop(held);
@@ -465,7 +468,21 @@ export class Worker {
 
   /** Whether a worker that stops has tried for long enough to store an outcome. */
   #givesUp(failingSince: number): boolean {
-    return this.#stopping && performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
+    return this.#forced ||
+      this.#stopping && performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
+  }
+
+  /** Waits before the next try, unless the stop is forced meanwhile. */
+  #waitToSettle(delay: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#settlingWaits.delete(end);
+        resolve();
+      };
+      const cancel = after(delay, end);
+      this.#settlingWaits.add(end);
+    });
   }
 
   #stored(attempt: Attempt, duration: number, outcome: Outcome): void {
@@ -532,6 +549,7 @@ export class Worker {
     this.#forced = true;
     this.#settling++;
     this.#leave();
+    for (const end of this.#settlingWaits) end();
     const now = performance.now();
     for (const [attempt, startedAt] of this.#running) {
       // One that outlived its timeout was settled then.

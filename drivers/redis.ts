@@ -107,6 +107,7 @@ const SWEEP_EVERY = 100;
 
 /** How often a reservation is tried anew because what workers are told has just changed. */
 const MOST_CHANGES = 10;
+
 /** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
 const MOST_LOOKS = 4;
 
@@ -197,6 +198,11 @@ export class RedisDriver implements Driver {
   /** The connection of the app's database. */
   get database(): unknown {
     return this.#app.database;
+  }
+
+  /** As the driver of the app's database does. */
+  lend(held: Reservation): () => void {
+    return this.#app.lend(held);
   }
 
   /** Connects to Redis, and opens the app's database. */

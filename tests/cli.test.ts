@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
@@ -26,6 +27,7 @@ const COMMANDS = [
   "queue:forget",
   "queue:failed",
   "queue:status",
+  "queue:monitor",
   "queue:dispatch",
   "queue:pause",
   "queue:resume",
@@ -274,6 +276,10 @@ for (const { name, command } of runtimes()) {
           ["queue:pause mail", /too many arguments/],
           ["queue:restart now", /too many arguments/],
           ["queue:cancel", /missing required argument/],
+          ["queue:monitor --max=many", /--max/, /'many'/, /whole number, 0 or more/],
+          ["queue:monitor --oldest=soon", /--oldest/, /'soon'/, /500ms/],
+          ["queue:monitor --interval=1s", /^queue: --interval: expected --watch beside it\n$/],
+          ["queue:monitor --watch --interval=10ms", /^queue: --interval: expected 100 ms or more\n$/],
           ["queue:pasue", /Did you mean queue:pause\?/],
         ];
         const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
@@ -375,6 +381,7 @@ for (const { name, command } of runtimes()) {
           [["default", true], ["mail", true]],
         );
         assert.doesNotMatch(said[6]!.stdout, /held/);
+        assert.equal(said[6]!.stderr, "queue: every queue is paused: queue:resume lets workers go on\n");
         const rest = ": every queue is paused, until queue:resume without --queue\n";
         assert.deepEqual(outcomes.slice(7, 13), [
           [1, "", `queue: default is not paused by its name${rest}`],
@@ -390,6 +397,50 @@ for (const { name, command } of runtimes()) {
         });
         assert.doesNotMatch(said[14]!.stdout, /paused/);
         assert.match(said[15]!.stdout, /echo held/);
+      }));
+
+    it("says which of its queues are paused when a worker begins, and no others", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch echo", { cwd });
+        const [, , all, some, quiet, none] = await session([
+          "queue:pause --queue=mail",
+          "queue:pause --queue=slow",
+          "queue:work --stop-when-empty",
+          "queue:work --stop-when-empty --queue=fast:2,slow:1",
+          "queue:work --stop-when-empty --queue=slow --quiet",
+          "queue:work --stop-when-empty --queue=fast,default",
+        ], { cwd });
+        const held = (queue: string): string =>
+          `queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on\n`;
+        assert.equal(all!.stderr, held("mail") + held("slow"));
+        assert.equal(some!.stderr, held("slow"));
+        assert.deepEqual([quiet!.stdout, quiet!.stderr], ["", held("slow")]);
+        assert.equal(none!.stderr, "");
+      }));
+
+    it("warns of a payload that was meant as JSON and is none, and stores it all the same", () =>
+      inProject(async (cwd) => {
+        const warning = "queue: the payload begins as JSON does, and is none: it is stored as text\n";
+        const said = await session([
+          "queue:dispatch echo {name:Ada}",
+          "queue:dispatch echo [1,2",
+          'queue:dispatch echo "Ada',
+          'queue:dispatch echo {"name":"Ada"}',
+          "queue:dispatch echo Ada",
+          "queue:dispatch echo 007",
+        ], { cwd });
+        assert.deepEqual(
+          said.map(({ status, stdout }) => [status, stdout]),
+          [1, 2, 3, 4, 5, 6].map((id) => [
+            0,
+            `dispatched ${id} echo\n`,
+          ]),
+        );
+        assert.deepEqual(said.map(({ stderr }) => stderr), [warning, warning, warning, "", "", ""]);
+        const worked = await expect(0, "queue:work --stop-when-empty", { cwd });
+        for (const payload of ["{name:Ada}", "[1,2", '"Ada', '{"name":"Ada"}', "Ada", "007"]) {
+          assert.ok(worked.stdout.includes(`echo ${payload}\n`), payload);
+        }
       }));
 
     it("cancels jobs that wait, and one that runs in another process", () =>
@@ -676,6 +727,33 @@ for (const { name, command } of runtimes()) {
           await withQueue(cwd, {}, async (queue) => assert.equal(await queue.waiting(), 1));
         })
       )).then(() => {}));
+
+    it("ends with 0 at a signal though the store is locked before it is open", () =>
+      inProject(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import process from "node:process";
+          const look = setInterval(() => {
+            if (process.listenerCount("SIGTERM") === 0) return;
+            clearInterval(look);
+            console.log("it listens");
+          }, 5);
+          export default { echo: () => {} };`,
+        );
+        const file = join(cwd, "locked.sqlite");
+        const other = new DatabaseSync(file);
+        other.exec("BEGIN IMMEDIATE; CREATE TABLE t (x)");
+        try {
+          const worker = start(["queue:work", "--grace=0", "--database", file], { cwd });
+          await worker.saw("it listens");
+          worker.signal("SIGTERM");
+          const { status, stderr } = await worker.ended;
+          assert.equal(status, 0, stderr);
+          assert.match(stderr, /locked while the queue was closed\n$/);
+        } finally {
+          other.close();
+        }
+      }));
 
     it("stops at once at a second signal, and hands back what it ran", () =>
       inProject(async (cwd) => {

@@ -85,7 +85,7 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 /** What the command line says of itself: the long options of each command, by its name. */
 async function help(): Promise<Map<string, string[]>> {
   const names = [
-    ...["work", "retry", "forget", "failed", "status", "dispatch"],
+    ...["work", "retry", "forget", "failed", "status", "monitor", "dispatch"],
     ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
     ...["flush", "prune-failed", "clear", "completions"],
   ].map((name) => `queue:${name}`);

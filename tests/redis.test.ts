@@ -332,6 +332,32 @@ onRedis("a completion whose reservation failed on the way is known for what it i
   assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
 });
 
+onRedis("a transaction that a failed hook leaves open on job.db is rolled back", async (place) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: place.server.url, prefix: place.prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        mail: {
+          handle: () => Promise.reject(new Error("no")),
+          failed: ({ db }: Job) => db.exec("BEGIN IMMEDIATE"),
+        },
+      },
+    });
+    const { id } = await queue.dispatch("mail");
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to be empty");
+    assert.deepEqual(lines, [
+      `queue: job mail (id ${id}), or one that ran beside it, left a transaction open on job.db: rolled back`,
+    ]);
+    await queue.close();
+  });
+});
+
 onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
   await inFolder(async (folder) => {
     const lines: string[] = [];
@@ -519,7 +545,7 @@ onRedis("IPv6", async (place) => {
 
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
-  "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
+  "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
   "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
   "+zremrangebyscore +zrevrangebyscore +srem +lset +hset +hget +hdel +expire +hmget +hgetall +hincrby";
 
@@ -570,6 +596,16 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
     await driver.push([job()], T);
     for (let attempt = 1; attempt <= 41; attempt++) {
       const [held] = await take(driver);
@@ -692,6 +728,16 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
