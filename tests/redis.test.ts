@@ -543,6 +543,23 @@ onRedis("IPv6", async (place) => {
   assert.equal((await take(driver)).length, 1);
 }, { own: ["--bind", "127.0.0.1", "-::1"], skip: noIpv6 });
 
+onRedis(
+  "a failed job is found whatever the order in its record, and one that is no record is passed over",
+  async (place) => {
+    const driver = place.driver({ prefix: "order:", failed: "redis" });
+    await driver.push([job(), job(), job()], T);
+    for (const held of await take(driver, { limit: 3 })) {
+      await driver.fail(held, { error: "upstream 503", stack: "x", failedAt: T });
+    }
+    const { client } = place.server;
+    const { payload, ...rest } = JSON.parse((await client.hget("order:queue:failed", "2"))!);
+    await client.hset("order:queue:failed", "2", JSON.stringify({ payload, ...rest }));
+    await client.hset("order:queue:failed", "3", "no record");
+    const search = { filter: { text: "UPSTREAM" }, after: null, until: null, reverse: false, limit: 9 };
+    assert.deepEqual(await driver.findFailed(search), { ids: ["1", "2"], looked: 3, next: null });
+  },
+);
+
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +

@@ -6,7 +6,6 @@
 import { randomUUID } from "node:crypto";
 import type {
   AttemptRecord,
-  FailedFilter,
   FailedFound,
   FailedJob,
   FailedSearch,
@@ -171,18 +170,18 @@ export class RedisFailures implements Failures {
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
     const { id: jobId, name, payload, queue, priority, attempt } = held;
     const failedAt = Math.floor(why.failedAt / 1000) * 1000;
-    // JSON has no line break or CR in it, so that any client can read it back.
+    // JSON has no line break or CR in it, so that any client can read it back. A search reads what is before the payload.
     const record = JSON.stringify({
+      name,
+      queue,
+      failedAt,
+      error: why.error,
+      payload,
       jobId,
       generation: generationOf(held),
-      name,
-      payload,
-      queue,
       priority,
       attempts: attempt,
-      error: why.error,
       stack: why.stack,
-      failedAt,
     });
     const [, , reserved] = this.#lanes.of(queue, priority).keys;
     const history = this.#history.key(jobId);
@@ -214,27 +213,16 @@ export class RedisFailures implements Failures {
       return { ids, looked: ids.length, next: ids.length < look ? null : ids[look - 1] };
     }
     const [command, order, from, to] = range;
-    const values = [command, from, to, ...needles(filter)];
-    const answer = await this.#link.run(FIND_FAILED, [this.#records, order], values) as [
-      more: string,
-      looked: number,
-      last: string,
-      ...read: (number | string)[],
-    ];
-    const [more, looked, last] = answer;
+    const answer = await this.#link.run(FIND_FAILED, [this.#records, order], [command, from, to]) as string[];
     const isWanted = matcher(filter);
     const ids: string[] = [];
-    for (let at = 3; at < answer.length; at += 3) {
-      if (!isWanted(JSON.parse(answer[at + 2] as string) as Filtered)) continue;
-      const number = answer[at + 1] as string;
-      ids.push(number);
-      // What the script has looked at beyond that is looked at again.
-      const which = Number(answer[at]);
-      if (ids.length === limit) {
-        return { ids, looked: which, next: which === looked && more === "" ? null : number };
-      }
+    let at = 1;
+    for (; at < answer.length && ids.length < limit; at += 2) {
+      const head = answer[at + 1];
+      if (head !== "" && isWanted(JSON.parse(head) as Filtered)) ids.push(answer[at]);
     }
-    return { ids, looked, next: more === "" ? null : last };
+    const isOver = at >= answer.length && answer[0] === "";
+    return { ids, looked: (at - 1) / 2, next: isOver ? null : answer[at - 2] };
   }
 
   /** Moves back. */
@@ -332,23 +320,6 @@ export class RedisFailures implements Failures {
     ) as number[];
     return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
   }
-}
-
-/**
- * What the record of a job that matches has in it, as FIND_FAILED takes it. JSON writes letters as they are, save for those
- * that it escapes, and Lua knows the small letters of ASCII only.
- */
-function needles({ name, queue, since, before, text }: FailedFilter): string[] {
-  const written = JSON.stringify(text ?? "").slice(1, -1).toLowerCase();
-  // deno-lint-ignore no-control-regex -- all of ASCII is meant
-  const plain = /^[\x00-\x7f]*$/.test(written) ? written : "";
-  return [
-    since === undefined ? "" : String(Math.floor(since / 1000) * 1000),
-    before === undefined ? "" : String(Math.ceil(before)),
-    plain,
-    ...name === undefined ? [] : [`"name":${JSON.stringify(name)}`],
-    ...queue === undefined ? [] : [`"queue":${JSON.stringify(queue)}`],
-  ];
 }
 
 /** How many ids one step of a search reads at most, where there is no filter. */
