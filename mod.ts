@@ -29,6 +29,7 @@
 export { Queue } from "./core/queue.ts";
 export type {
   DatabaseConnection,
+  DelayedPage,
   DispatchArguments,
   DispatchEntry,
   FailedIds,
@@ -54,6 +55,7 @@ export type {
 export type {
   Cancelled,
   Controls,
+  DelayedJob,
   Driver,
   FailedJob,
   FailedSelection,

@@ -20,6 +20,7 @@ import {
 import { describe } from "./describe.ts";
 import type {
   Cancelled,
+  DelayedJob,
   Driver,
   FailedJob,
   FailedSelection,
@@ -135,6 +136,14 @@ export type FailedIds = string | number | readonly (string | number)[] | "all";
 export interface FailedPage {
   /** Only ids after this one: the last of the page before. */
   after?: string | number;
+  /** How many at most, 1 to 1,000. Default: 100. */
+  limit?: number;
+}
+
+/** Which delayed jobs. */
+export interface DelayedPage {
+  /** Those of this queue. Default: of every one. */
+  queue?: string;
   /** How many at most, 1 to 1,000. Default: 100. */
   limit?: number;
 }
@@ -528,6 +537,31 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async counts(): Promise<QueueCounts[]> {
     return (await this.#load()).counts(null, this.#settings.retryAfter);
+  }
+
+  /**
+   * The delayed jobs that are due next, the next one first: dispatched for later, or waiting for another attempt.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { remind: () => {} } });
+   * await queue.dispatchLater("remind", { user: 7 }, { days: 2 });
+   * await queue.dispatchLater("remind", { user: 8 }, { days: 1 });
+   * const [next, ...others] = await queue.delayed();
+   * assert.deepEqual([next.id, next.attempts, others.length], ["2", 0, 1]);
+   * await queue.close();
+   * ```
+   *
+   * @throws {QueueError} `CONFIG` for a queue or a limit that cannot work, `DB` when the store fails.
+   */
+  async delayed(page: DelayedPage = {}): Promise<DelayedJob[]> {
+    refuseUnknown(page, ["queue", "limit"], "options");
+    const queue = page.queue === undefined ? null : checkQueue(page.queue, "queue");
+    const limit = wholeNumber("limit", page.limit, 100, 1, 1000);
+    return await (await this.#load()).delayed(queue, limit, null);
   }
 
   /**

@@ -18,6 +18,7 @@ import type {
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { controlling } from "./controls.ts";
+import { delaying } from "./delaying.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */
@@ -106,6 +107,7 @@ export function conformance(subject: Subject): void {
   looking(check);
   living(check);
   controlling(check);
+  delaying(check);
 }
 
 /** What a test takes for granted that not every store has. */
