@@ -31,6 +31,7 @@ const COMMANDS = [
   "queue:resume",
   "queue:restart",
   "queue:cancel",
+  "queue:dashboard",
 ];
 
 /** Jobs that end in each way; `patient` until there is a file `go`. */
