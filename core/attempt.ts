@@ -133,7 +133,11 @@ class RunningJob implements Job {
   }
 
   /** Bound, so that a handler can take it out of its job, as it can the others. */
-  readonly progress = (fraction: number, note?: string): void => {
+  get progress(): Job["progress"] {
+    return (fraction, note) => this.#say(fraction, note);
+  }
+
+  #say(fraction: number, note?: string): void {
     if (typeof fraction !== "number" || !(fraction >= 0 && fraction <= 1)) {
       throw new QueueError("CONFIG", `fraction=${show(fraction)}: expected a number from 0 to 1`);
     }
@@ -141,7 +145,7 @@ class RunningJob implements Job {
       throw new QueueError("CONFIG", `note=${show(note)}: expected text`);
     }
     this.#report(fraction, note?.slice(0, LONGEST_NOTE).toWellFormed() ?? null);
-  };
+  }
 }
 
 /** One attempt at a job: its handler runs in this process, or in a child. */

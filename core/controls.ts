@@ -45,6 +45,10 @@ export class ControlKeeper {
   #failing = false;
   #closed = false;
   readonly #reports: ReportLog;
+  readonly #keeping: Keeping = {
+    reporter: (held) => new Reporter(held, this.#parts.driver, this.#parts.retryAfter, this.#reports),
+    ended: (attempt) => void this.#running.delete(attempt),
+  };
 
   /** @param restart Called when workers that run by now are to end. */
   constructor(parts: ControlParts, restart: () => void) {
@@ -55,12 +59,7 @@ export class ControlKeeper {
 
   /** Makes the attempt at a job, which somebody may cancel. */
   attempt(held: Reservation): Attempt {
-    const inner = this.#parts.attempt(held, (fraction, note) => attempt.report({ fraction, note }));
-    const attempt = new ControlledAttempt(
-      inner,
-      () => this.#reporter(held),
-      () => this.#running.delete(attempt),
-    );
+    const attempt = new ControlledAttempt(held, this.#parts, this.#keeping);
     this.#running.add(attempt);
     this.#arm();
     return attempt;
@@ -105,36 +104,39 @@ export class ControlKeeper {
     if (this.#running.size > 0) this.#arm();
   }
 
-  #reporter(held: Reservation): Reporter {
-    return new Reporter(held, this.#parts.driver, this.#parts.retryAfter, this.#reports);
-  }
-
   #cancel(ids: ReadonlySet<string>): void {
     for (const attempt of this.#running) if (ids.has(attempt.held.id)) attempt.cancel();
   }
 }
 
+/** What the attempts of one keeper need of it. */
+interface Keeping {
+  reporter(held: Reservation): Reporter;
+  ended(attempt: ControlledAttempt): void;
+}
+
 /** An attempt that somebody may cancel: what its handler throws then is no reason to try again. */
 class ControlledAttempt implements Attempt {
   readonly held: Reservation;
-  readonly job: Attempt["job"];
   readonly #inner: Attempt;
-  readonly #makeReporter: () => Reporter;
-  readonly #ended: () => void;
+  readonly #keeping: Keeping;
   /** Most handlers report nothing. */
   #reporter: Reporter | null = null;
   #cancelled = false;
   #over = false;
   #overrun: Promise<void> | null = null;
-  #giveUp: () => void = () => {};
-  #cancelGrace: () => void = () => {};
+  #running: Promise<Outcome> | null = null;
+  #resolve: ((outcome: Outcome) => void) | null = null;
+  #cancelGrace: (() => void) | null = null;
 
-  constructor(inner: Attempt, makeReporter: () => Reporter, ended: () => void) {
-    this.held = inner.held;
-    this.job = inner.job;
-    this.#inner = inner;
-    this.#makeReporter = makeReporter;
-    this.#ended = ended;
+  constructor(held: Reservation, parts: ControlParts, keeping: Keeping) {
+    this.held = held;
+    this.#inner = parts.attempt(held, (fraction, note) => this.#report({ fraction, note }));
+    this.#keeping = keeping;
+  }
+
+  get job(): Attempt["job"] {
+    return this.#inner.job;
   }
 
   get runs(): boolean {
@@ -166,24 +168,26 @@ class ControlledAttempt implements Attempt {
       this.letGo();
       return Promise.resolve(CANCELLED);
     }
-    const running = this.#inner.run();
     return new Promise((resolve) => {
-      this.#giveUp = () => {
-        this.#overrun = running.then(() => this.#inner.overrun).then(() => {});
-        this.letGo();
-        resolve(CANCELLED);
-      };
-      running.then((outcome) => {
+      this.#resolve = resolve;
+      this.#running = this.#inner.run();
+      this.#running.then((outcome) => {
         this.letGo();
         resolve(this.#cancelled && outcome.verdict !== "complete" ? CANCELLED : outcome);
       });
     });
   }
 
+  #giveUp(): void {
+    this.#overrun = this.#running!.then(() => this.#inner.overrun).then(() => {});
+    this.letGo();
+    this.#resolve!(CANCELLED);
+  }
+
   /** Takes the handler's word of how far it is, unless it comes after its end. */
-  report(how: Omit<Progress, "at">): void {
+  #report(how: Omit<Progress, "at">): void {
     if (this.#over) return;
-    this.#reporter ??= this.#makeReporter();
+    this.#reporter ??= this.#keeping.reporter(this.held);
     this.#reporter.report(how);
   }
 
@@ -195,9 +199,9 @@ class ControlledAttempt implements Attempt {
   /** Nothing more is passed on to its handler, nor from it. */
   letGo(): void {
     this.#over = true;
-    this.#cancelGrace();
+    this.#cancelGrace?.();
     this.#reporter?.end();
-    this.#ended();
+    this.#keeping.ended(this);
   }
 }
 

@@ -241,11 +241,38 @@ export class RedisDriver implements Driver {
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    return this.#settle(
-      held,
-      true,
-      async (repeated) => await this.#completions.add(held) || (repeated && await this.#isGone(held)),
+    // Without the layers of the other settlements: each costs every job some allocations.
+    if (this.#closed) return this.#under(() => Promise.resolve(false));
+    this.#app.handlers?.ended(held);
+    if (this.#settled.has(held)) return Promise.resolve(false);
+    this.#settled.add(held);
+    this.#busy++;
+    return this.#completions.add(held).then(
+      (done) => {
+        const repeated = !done && this.#uncertain.has(held);
+        if (repeated || this.#controls.concerns(held)) return this.#completed(held, done, repeated);
+        this.#leave();
+        return done;
+      },
+      (error) => {
+        this.#leave();
+        this.#settled.delete(held);
+        if (mayHaveRun(error)) this.#uncertain.add(held);
+        throw error;
+      },
     );
+  }
+
+  async #completed(held: Reservation, done: boolean, repeated: boolean): Promise<boolean> {
+    try {
+      const settled = done || (repeated && await this.#isGone(held));
+      return await this.#clearing(held, true, Promise.resolve(settled));
+    } catch (error) {
+      this.#settled.delete(held);
+      throw error;
+    } finally {
+      this.#leave();
+    }
   }
 
   /** Makes a job available again. */
@@ -449,8 +476,12 @@ export class RedisDriver implements Driver {
     try {
       return await run();
     } finally {
-      if (--this.#busy === 0) { for (const resolve of this.#idle.splice(0)) resolve(); }
+      this.#leave();
     }
+  }
+
+  #leave(): void {
+    if (--this.#busy === 0) { for (const resolve of this.#idle.splice(0)) resolve(); }
   }
 
   // Pushing

@@ -250,7 +250,8 @@ export class Child {
   }
 
   #measured(bytes: number): void {
-    if (bytes <= this.#parts.memory || this.#state !== "ready") return;
+    // One that is too large from the start would be replaced for ever.
+    if (bytes <= this.#parts.memory || this.#state !== "ready" || this.#taken === 0) return;
     const [is, most] = [bytes, this.#parts.memory].map((size) => Math.round(size / 2 ** 20));
     this.#parts.log("warn", `queue: process ${this.pid} is replaced: it has ${is} MB, more than ${most}`);
     this.leave();
