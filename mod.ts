@@ -53,6 +53,7 @@ export type {
   Jobs,
 } from "./core/job.ts";
 export type {
+  AttemptRecord,
   Cancelled,
   Controls,
   DelayedJob,
@@ -74,6 +75,9 @@ export type {
   Reservation,
   Reserved,
   ReserveRequest,
+  RunningJob,
+  WorkerInfo,
+  WorkerReport,
 } from "./core/driver.ts";
 export { Discard, Snooze } from "./core/steering.ts";
 export type { Duration, DurationRecord } from "./core/duration.ts";

@@ -96,12 +96,32 @@ export interface Reserved {
   readonly restarts: number;
 }
 
+/** An attempt that failed. */
+export interface AttemptRecord {
+  /** Which one: 1 on the first run, and on the first after an operator's retry. */
+  readonly attempt: number;
+  /** When the handler began, in epoch milliseconds of the worker's clock. */
+  readonly startedAt: number;
+  /** How long it ran, in milliseconds. */
+  readonly duration: number;
+  /** Whose it was: `host:pid` of the worker. */
+  readonly worker: string;
+  /** What went wrong, in 1,024 characters at most. */
+  readonly error: string;
+  /** Its stack, where it has one, in 4,096 characters at most. */
+  readonly stack: string | null;
+  /** When an operator had the job run again after this attempt, in epoch milliseconds; left out where nobody did. */
+  readonly retriedAt?: number;
+}
+
 /** How to give back a job that is to run again. */
 export interface Release {
   /** Not to be reserved before so many milliseconds have passed; `null` leaves it as it was, so that the job keeps its place. */
   readonly delay: number | null;
   /** Whether the attempt stays counted; `false` where the handler never ran, or the worker stopped, or it snoozed. */
   readonly counted: boolean;
+  /** The attempt that failed, to be kept with the job; left out where none did. */
+  readonly record?: AttemptRecord;
 }
 
 /** Why a job ended in `failed_jobs`. */
@@ -112,6 +132,8 @@ export interface Failure {
   readonly stack: string | null;
   /** When, in epoch milliseconds. */
   readonly failedAt: number;
+  /** The attempt that ended it, to be kept with the job; left out where it is not known. */
+  readonly record?: AttemptRecord;
 }
 
 /** A job in `failed_jobs`. */
@@ -134,6 +156,11 @@ export interface FailedJob {
   readonly stack: string | null;
   /** When it failed, in epoch milliseconds, to the second. */
   readonly failedAt: number;
+  /**
+   * Its attempts that failed, in their order, also those before an operator's retry: the first 20, and the last 20. An
+   * attempt whose worker died has none, so that its number is missing. Empty where another program failed it.
+   */
+  readonly history: readonly AttemptRecord[];
 }
 
 /** A failed job that was moved or deleted. */
@@ -217,6 +244,52 @@ export interface Progress {
   readonly at: number;
 }
 
+/** A job that a worker runs. */
+export interface RunningJob {
+  /** The job. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+  /** Its queue. */
+  readonly queue: string;
+  /** Which attempt this is: 1 on the first run. */
+  readonly attempt: number;
+  /** When the handler began, in epoch milliseconds of the worker's clock. */
+  readonly since: number;
+}
+
+/** What a worker says of itself. */
+export interface WorkerReport {
+  /** Tells this worker from every other one that ever was. */
+  readonly id: string;
+  /** The name of its machine; `"unknown"` where its runtime may not tell. */
+  readonly host: string;
+  /** Its process. */
+  readonly pid: number;
+  /** When it began, in epoch milliseconds of its own clock. */
+  readonly startedAt: number;
+  /** The queues that it takes jobs from; `null`: every one. */
+  readonly queues: readonly string[] | null;
+  /** How many jobs it runs at a time. */
+  readonly concurrency: number;
+  /** The job types that it has a handler for; the first 1,000 in the order of their names. */
+  readonly names: readonly string[];
+  /** How many attempts have ended here. */
+  readonly processed: number;
+  /** How many of its slots are taken. */
+  readonly busy: number;
+  /** What it runs: the 100 that have run longest. */
+  readonly running: readonly RunningJob[];
+  /** The version of this library. */
+  readonly version: string;
+}
+
+/** A worker, as its store knows it. */
+export interface WorkerInfo extends WorkerReport {
+  /** When it said so, in epoch milliseconds by the clock of the store. */
+  readonly seenAt: number;
+}
+
 /** What hears of pushes, from {@linkcode Driver.listen} on. */
 export interface Listener {
   /** Says that the listener has nothing to do: the next push, from any process, wakes it or another one that rests. */
@@ -298,6 +371,15 @@ export interface Driver {
   report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean>;
   /** How far the job said that it is; `null` where it does not run, or has said nothing. */
   progress(id: string): Promise<Progress | null>;
+  /**
+   * Keeps what a worker says of itself, in place of what it said before, for `life` milliseconds; and forgets workers
+   * whose time is over.
+   */
+  beat(worker: WorkerReport, life: number, now: Moment): Promise<void>;
+  /** Forgets a worker that has ended; nothing where it is not known. */
+  leave(id: string): Promise<void>;
+  /** The workers whose time is not over, in the order in which they began; of more than 1,000 that many. */
+  workers(now: Moment): Promise<WorkerInfo[]>;
   /** Finishes what is under way, for 2 s at most, and lets go of what the driver opened itself. */
   close(): Promise<void>;
 }

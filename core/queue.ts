@@ -30,6 +30,7 @@ import type {
   Paused,
   Progress,
   QueueCounts,
+  WorkerInfo,
 } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
@@ -388,7 +389,7 @@ export class Queue<const J extends Jobs = Jobs> {
         one !== undefined
       );
       await this.#withPool(options.plan, openFirst, AbortSignal.any(signals), async (pool) => {
-        await work({ ...parts, attempt: pool.attempt, slots: pool });
+        await work({ ...parts, attempt: pool.attempt, slots: pool, names: () => pool.names });
       });
     };
     return this.#track(run(), () => {
@@ -574,6 +575,36 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
+   * The workers of this store, in whatever process, that were heard of within the last 30 s, the oldest first. Each says
+   * what it runs when that changes, a second later at most; a worker that ends takes itself off the list.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({
+   *   database: ":memory:",
+   *   jobs: {
+   *     look: async () => {
+   *       const [worker] = await queue.workers();
+   *       assert.deepEqual([worker.concurrency, worker.names], [1, ["look"]]);
+   *     },
+   *   },
+   * });
+   * await queue.dispatch("look");
+   * await queue.work({ stopWhenEmpty: true });
+   * assert.deepEqual([await queue.workers(), await queue.failed()], [[], []]);
+   * await queue.close();
+   * ```
+   *
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async workers(): Promise<WorkerInfo[]> {
+    return await (await this.#load()).workers(null);
+  }
+
+  /**
    * Holds a queue, or all: no worker of this store starts a job of it until it is resumed. What runs finishes.
    *
    * @param queue Its name. Left out, every queue, also those that come later.
@@ -727,6 +758,7 @@ export class Queue<const J extends Jobs = Jobs> {
       driver,
       attempt: (held, report) =>
         new LocalAttempt(held, this.#types.get(held.name), this.#settings, () => driver.database, report),
+      names: () => [...this.#types].filter(([, { handle }]) => handle !== null).map(([name]) => name),
       retryAfter: this.#settings.retryAfter,
       events: this.#events,
       log: this.#log,

@@ -54,6 +54,11 @@ export class Shares {
     this.#own = new Set(this.#queues.keys());
   }
 
+  /** The queues that it takes from; `null`: every one. */
+  get names(): readonly string[] | null {
+    return this.everything ? null : [...this.#own];
+  }
+
   /** Takes note of the queues that the store has, and forgets those that are gone; whether any is new. */
   discover(names: readonly string[]): boolean {
     const present = new Set(names);

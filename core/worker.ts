@@ -12,7 +12,7 @@ import { setImmediate } from "node:timers";
 import type { Attempt, FailedOutcome, Outcome } from "./attempt.ts";
 import { ControlKeeper, type ControlParts } from "./controls.ts";
 import { describe, oneLine } from "./describe.ts";
-import type { Driver, Listener, Moment, Reservation } from "./driver.ts";
+import type { AttemptRecord, Driver, Listener, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import {
   announce,
@@ -25,6 +25,8 @@ import {
 } from "./events.ts";
 import { instant, LeaseKeeper } from "./lease.ts";
 import type { Log } from "./log.ts";
+import { Presence } from "./presence.ts";
+import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
 import { watchStrays } from "./strays.ts";
@@ -44,6 +46,8 @@ export interface Slots {
 export interface WorkerParts extends ControlParts {
   /** Left out where only `concurrency` limits how many run. */
   readonly slots?: Slots;
+  /** The job types that have a handler. */
+  readonly names: () => readonly string[];
   /** Hears of what workers do. */
   readonly events: Listeners;
 }
@@ -99,6 +103,7 @@ export class Worker {
   readonly #audience: Audience;
   readonly #countdown: Countdown;
   readonly #controls: ControlKeeper;
+  readonly #presence: Presence;
   /** What runs, and since when, in milliseconds of `performance.now()`. */
   readonly #running = new Map<Attempt, number>();
   /** Those whose `failed` hook runs: they take a slot, too. */
@@ -133,6 +138,9 @@ export class Worker {
   #last: Attempt | null = null;
   #lastAt = -Infinity;
   #done!: () => void;
+  /** Settles when a stop waits for nothing any more. */
+  #giveUp!: () => void;
+  readonly #over: Promise<void> = new Promise((resolve) => this.#giveUp = resolve);
   /** Runs what a dispatch or another job set off outside of their async contexts, which are not those of the next job. */
   readonly #outside: <Result>(run: () => Result) => Result = AsyncLocalStorage.snapshot();
 
@@ -143,10 +151,23 @@ export class Worker {
     this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
     this.#controls = new ControlKeeper(parts, () => this.#restart());
+    this.#presence = new Presence({
+      driver: parts.driver,
+      log: parts.log,
+      concurrency: options.concurrency,
+      queues: options.shares.names,
+      names: parts.names,
+      running: this.#running,
+      busy: () => this.#running.size + this.#hooks.size,
+      isFailing: () => this.#paused || this.#failures > 0,
+    });
     this.#countdown = new Countdown(options.grace, {
       abort: (reason, late) => this.#abortRunning(reason, late),
       force: () => this.#handBackRunning(),
-      over: () => this.#done(),
+      over: () => {
+        this.#giveUp();
+        this.#done();
+      },
     });
   }
 
@@ -169,19 +190,23 @@ export class Worker {
       forceSignal?.addEventListener("abort", force);
       if (forceSignal?.aborted) force();
       else if (signal?.aborted) stop();
-      else this.#pump();
+      else {
+        this.#presence.begin();
+        this.#pump();
+      }
       await finished;
     } finally {
       signal?.removeEventListener("abort", stop);
       forceSignal?.removeEventListener("abort", force);
       cancelTime();
       this.#cancelWake?.();
-      this.#countdown.cancel();
       this.#leases.close();
       this.#controls.close();
       this.#listener?.close();
       if (slots !== undefined) slots.onChange = null;
       ignoreStrays();
+      await this.#presence.leave(this.#over);
+      this.#countdown.cancel();
       if (events.has("workerStopped")) {
         events.emit({ type: "workerStopped", concurrency, jobs: this.#started });
       }
@@ -346,6 +371,7 @@ export class Worker {
     this.#started++;
     const startedAt = this.#lastAt = performance.now();
     this.#running.set(attempt, startedAt);
+    this.#presence.began();
     this.#last = attempt;
     this.#leases.started(attempt);
     if (attempt.runs) announce(this.#audience, "started", attempt);
@@ -366,6 +392,7 @@ export class Worker {
   /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
   #ended(attempt: Attempt): void {
     this.#running.delete(attempt);
+    this.#presence.ended();
     if (this.#refilling) return;
     this.#refilling = true;
     setImmediate(() => {
@@ -390,9 +417,10 @@ export class Worker {
     // Held until the outcome is stored, however long the store fails.
     this.#leases.finished(held);
     if (this.#options.logFailures) logOutcome(this.#parts.log, held, outcome);
+    const record = recordOf(held, outcome, duration, null);
     for (let failures = 0;; failures++) {
       try {
-        const stored = await settle(this.#parts.driver, held, outcome, null);
+        const stored = await settle(this.#parts.driver, held, outcome, record, null);
         if (stored) this.#stored(attempt, duration, outcome);
         else this.#lost(attempt, duration);
         break;
@@ -504,7 +532,7 @@ export class Worker {
     this.#settling++;
     this.#leases.drop(held);
     try {
-      const done = await settle(this.#parts.driver, held, { verdict: "handBack" }, null);
+      const done = await settle(this.#parts.driver, held, { verdict: "handBack" }, undefined, null);
       if (attempt === undefined) { if (done) announceUnstarted(this.#audience, held); }
       else if (done) announce(this.#audience, "handedBack", attempt, duration);
       else this.#lost(attempt, duration);
@@ -581,7 +609,7 @@ export async function runOnce(
     const duration = performance.now() - since.monotonic;
     leases.finished(held);
     logOutcome(log, held, outcome);
-    if (!await settle(driver, held, outcome, now)) {
+    if (!await settle(driver, held, outcome, recordOf(held, outcome, duration, now), now)) {
       log.warn(lostLine(held));
       return announce(parts, "lost", attempt, duration);
     }
@@ -621,18 +649,29 @@ function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
   }
 }
 
-function settle(driver: Driver, held: Reservation, outcome: Outcome, now: Moment): Promise<boolean> {
+function settle(
+  driver: Driver,
+  held: Reservation,
+  outcome: Outcome,
+  record: AttemptRecord | undefined,
+  now: Moment,
+): Promise<boolean> {
   switch (outcome.verdict) {
     case "complete":
       return driver.complete(held);
     case "release":
-      return driver.release(held, { delay: outcome.retryIn, counted: true }, now);
+      return driver.release(held, { delay: outcome.retryIn, counted: true, record }, now);
     case "snooze":
       return driver.release(held, { delay: outcome.retryIn, counted: false }, now);
     case "handBack":
       return driver.release(held, { delay: null, counted: false }, now);
     case "fail":
-      return driver.fail(held, { error: outcome.problem, stack: outcome.stack, failedAt: now ?? Date.now() });
+      return driver.fail(held, {
+        error: outcome.problem,
+        stack: outcome.stack,
+        failedAt: now ?? Date.now(),
+        record,
+      });
   }
 }
 

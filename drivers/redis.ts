@@ -33,6 +33,8 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  WorkerInfo,
+  WorkerReport,
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { RedisBell } from "./redis/bell.ts";
@@ -40,6 +42,7 @@ import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
 import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures, type Store } from "./redis/failures.ts";
+import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
@@ -56,6 +59,7 @@ import {
   SEEN,
 } from "./redis/scripts.ts";
 import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { RedisWorkers } from "./redis/workers.ts";
 import { SqliteDriver } from "./sqlite.ts";
 
 export type { Connect, RedisConnection } from "./redis/connection.ts";
@@ -116,6 +120,8 @@ export class RedisDriver implements Driver {
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
   readonly #controls: RedisControls;
+  readonly #history: RedisHistory;
+  readonly #workers: RedisWorkers;
   readonly #pushes = new Lot<Push, string[]>((pushes) => this.#sendPushes(pushes));
   readonly #completions = new Lot<Reservation, boolean>((held) => this.#sendCompletions(held));
   readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
@@ -159,15 +165,19 @@ export class RedisDriver implements Driver {
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
     this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
+    this.#history = new RedisHistory(this.#link, this.#prefix);
+    this.#workers = new RedisWorkers(this.#link, this.#prefix);
     const store: Store = {
       isHeld: (held) => this.#isHeld(held),
       isGone: (held) => this.#isGone(held),
       complete: (held) => this.#completions.add(held),
-      pushOnce: (jobs, ids, generations) => this.#pushOnce(jobs, null, ids, generations),
+      pushOnce: (jobs, ids, generations, histories) =>
+        this.#pushOnce(jobs, null, ids, generations, histories),
+      historyOf: async (held) => this.#history.concerns(held) ? await this.#history.read(held.id) : [],
       forgetMarks: (ids) => this.#controls.forget(ids),
     };
     this.#failures = options.failed === "redis"
-      ? new RedisFailures(this.#link, this.#lanes, this.#prefix, store)
+      ? new RedisFailures(this.#link, this.#lanes, this.#history, this.#prefix, store)
       : new DatabaseFailures(this.#app.failures, store);
   }
 
@@ -414,7 +424,9 @@ export class RedisDriver implements Driver {
   cancel(id: string): Promise<Cancelled | null> {
     return this.#under(async () => {
       await this.#readLanes();
-      return await this.#controls.cancel(id);
+      const cancelled = await this.#controls.cancel(id);
+      if (cancelled === "removed") await this.#history.forget(id).catch(() => {});
+      return cancelled;
     });
   }
 
@@ -433,6 +445,21 @@ export class RedisDriver implements Driver {
   /** How far a job is. */
   progress(id: string): Promise<Progress | null> {
     return this.#under(() => this.#controls.progress(id));
+  }
+
+  /** Keeps what a worker says of itself. */
+  beat(worker: WorkerReport, life: number, now: Moment): Promise<void> {
+    return this.#under(() => this.#workers.beat(worker, life, now));
+  }
+
+  /** Forgets a worker. */
+  leave(id: string): Promise<void> {
+    return this.#under(() => this.#workers.leave(id));
+  }
+
+  /** Reads who works here. */
+  workers(now: Moment): Promise<WorkerInfo[]> {
+    return this.#under(() => this.#workers.read(now));
   }
 
   /** Finishes what is under way, for 2 s at most, and closes what this driver opened. */
@@ -531,6 +558,7 @@ export class RedisDriver implements Driver {
     now: Moment,
     ids: readonly string[] = jobs.map(() => randomUUID()),
     generations: readonly number[] = [],
+    histories: readonly string[] = [],
   ): Promise<Pushed[]> {
     if (jobs.length === 0) return [];
     const [refused] = await this.#refuseReturns([jobs]);
@@ -540,13 +568,15 @@ export class RedisDriver implements Driver {
     const lanes = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
     jobs.forEach(({ key, name, payload, delay }, index) => {
       const lane = lanes[index];
-      keys.push(key === null ? this.#bellKey : `${this.#prefix}queue:id:${key}`, lane.keys[0], lane.keys[1]);
+      const marker = key === null ? this.#bellKey : `${this.#prefix}queue:id:${key}`;
+      keys.push(marker, lane.keys[0], lane.keys[1], this.#history.key(ids[index]));
       values.push(
         lane.name,
         key === null ? "" : "1",
         delaySeconds(delay),
         ids[index],
         toMember(0, ids[index], name, payload, generations[index]),
+        histories[index] ?? "",
       );
     });
     const stored = await this.#storing(this.#link.run(PUSH_ONCE, keys, values)) as string[];
@@ -704,6 +734,8 @@ export class RedisDriver implements Driver {
   async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
     const settled = await settling;
     if (settled && this.#controls.concerns(held)) await this.#controls.ended(held, over);
+    // The outcome is stored, and what could not be cleared ends by itself: that is no failure of the caller's.
+    if (settled && over && this.#history.concerns(held)) await this.#history.forget(held.id).catch(() => {});
     return settled;
   }
 
@@ -741,19 +773,24 @@ export class RedisDriver implements Driver {
     for (const moment of new Set(order.map(({ now }) => now))) {
       const lot = order.filter(({ now }) => now === moment);
       const lanes = new Map<Lane, number>();
-      const values = lot.flatMap(({ held, how }) => {
+      for (const { held } of lot) {
         const lane = this.#lanes.of(held.queue, held.priority);
-        let at = lanes.get(lane);
-        if (at === undefined) lanes.set(lane, at = lanes.size + 1);
+        if (!lanes.has(lane)) lanes.set(lane, lanes.size + 1);
+      }
+      const keys = [this.#bellKey, ...[...lanes.keys()].flatMap(({ keys }) => keys)];
+      const values = lot.flatMap(({ held, how }) => {
+        const at = lanes.get(this.#lanes.of(held.queue, held.priority));
+        if (how.record !== undefined) keys.push(this.#history.key(held.id));
         const next = how.counted ? held : { ...held, attempt: held.attempt - 1 };
         return [
           String(at),
           memberOf(held),
           memberOf(next),
           how.delay === null ? "" : delaySeconds(how.delay),
+          toLine(how.record),
+          String(keys.length),
         ];
       });
-      const keys = [this.#bellKey, ...[...lanes.keys()].flatMap(({ keys }) => keys)];
       const answers = await this.#link.run(RELEASE, keys, [seconds(moment), ...values]) as number[];
       lot.forEach((one, index) => done.set(one, answers[index] === 1));
     }

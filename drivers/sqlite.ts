@@ -35,8 +35,11 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  WorkerInfo,
+  WorkerReport,
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
+import { toText, withRecord } from "./history.ts";
 import { Bell } from "./sqlite/bell.ts";
 import { adapt, type Connection, isConnection, openFile, refuseOtherRows } from "./sqlite/connection.ts";
 import {
@@ -65,8 +68,9 @@ import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
 import { Reserving } from "./sqlite/reserve.ts";
 import { rowIds } from "./sqlite/row_id.ts";
 import { migrate } from "./sqlite/schema.ts";
-import { deleteDone, deleteHeld, fence, HELD } from "./sqlite/settle.ts";
+import { deleteDone, deleteHeld, fence, HELD, historyOf } from "./sqlite/settle.ts";
 import { Turn } from "./sqlite/turn.ts";
+import { forgetWorker, keepWorker, readWorkers } from "./sqlite/workers.ts";
 
 /** What a {@linkcode SqliteDriver} works on. */
 export interface SqliteOptions {
@@ -214,25 +218,26 @@ export class SqliteDriver implements Driver {
   release(held: Reservation, how: Release, now: Moment): Promise<boolean> {
     const at = now ?? Date.now();
     this.#handlers?.ended(held);
-    return this.#settle(
-      (connection) =>
-        connection.run(
-          `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL, available_at = coalesce(?, available_at),
-            attempts = attempts - ? ${HELD}`,
-          how.delay === null ? null : (at + how.delay) / 1000,
-          how.counted ? 0 : 1,
-          ...fence(held),
-        ) > 0,
-      true,
-    );
+    return this.#settle((connection) => {
+      const history = how.record === undefined ? [] : historyOf(connection, held);
+      return history !== null && connection.run(
+            `UPDATE jobs SET reserved_at = NULL, token = NULL, progress = NULL,
+              available_at = coalesce(?, available_at), attempts = attempts - ?, history = coalesce(?, history) ${HELD}`,
+            how.delay === null ? null : (at + how.delay) / 1000,
+            how.counted ? 0 : 1,
+            toText(withRecord(history, how.record)),
+            ...fence(held),
+          ) > 0;
+    }, true);
   }
 
   /** Moves a job to `failed_jobs`, in the same transaction. */
   fail(held: Reservation, why: Failure): Promise<boolean> {
     this.#handlers?.ended(held);
     return this.#settle((connection) => {
-      if (!deleteHeld(connection, held)) return false;
-      insertFailed(connection, held, why);
+      const history = historyOf(connection, held);
+      if (history === null || !deleteHeld(connection, held)) return false;
+      insertFailed(connection, held, why, withRecord(history, why.record));
       return true;
     });
   }
@@ -278,8 +283,9 @@ export class SqliteDriver implements Driver {
 
   /** Moves failed jobs back, each with its queue, priority and, where it is free, its id. */
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]> {
-    const dueAt = availableAt(0, now ?? Date.now());
-    return this.#inLots(selection, (connection, lot) => retryFailed(connection, lot, dueAt), true);
+    const at = now ?? Date.now();
+    const dueAt = availableAt(0, at);
+    return this.#inLots(selection, (connection, lot) => retryFailed(connection, lot, dueAt, at), true);
   }
 
   /** Deletes failed jobs. */
@@ -323,6 +329,23 @@ export class SqliteDriver implements Driver {
   /** Reads how far a job is. */
   progress(id: string): Promise<Progress | null> {
     return this.#read((connection) => readProgress(connection, id));
+  }
+
+  /** Keeps what a worker says of itself. */
+  beat(worker: WorkerReport, life: number, now: Moment): Promise<void> {
+    const seconds = (now ?? Date.now()) / 1000;
+    return this.#settle((connection) => keepWorker(connection, worker, life / 1000, seconds));
+  }
+
+  /** Forgets a worker. */
+  leave(id: string): Promise<void> {
+    return this.#settle((connection) => forgetWorker(connection, id));
+  }
+
+  /** Reads who works here. */
+  workers(now: Moment): Promise<WorkerInfo[]> {
+    const seconds = (now ?? Date.now()) / 1000;
+    return this.#read((connection) => readWorkers(connection, seconds));
   }
 
   /**

@@ -461,7 +461,7 @@ for (const { name, command } of runtimes()) {
         assert.equal(after, null);
         assert.deepEqual(
           Object.keys(job).sort().join(" "),
-          "attempts error failedAt id name payload priority queue stack",
+          "attempts error failedAt history id name payload priority queue stack",
         );
         assert.equal(job.id, "3");
         assert.match(job.failedAt, /^\d{4}-\d\d-\d\dT.*Z$/);

@@ -19,6 +19,7 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { controlling } from "./controls.ts";
 import { delaying } from "./delaying.ts";
+import { registering } from "./registry.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */
@@ -108,6 +109,7 @@ export function conformance(subject: Subject): void {
   living(check);
   controlling(check);
   delaying(check);
+  registering(check);
 }
 
 /** What a test takes for granted that not every store has. */
@@ -892,6 +894,7 @@ function failing(check: Check): void {
       error: why.error,
       stack: why.stack,
       failedAt: 0,
+      history: [],
     });
     assert.deepEqual(
       await take(driver, { queues: ["post"], now: T + 10 * LEASE }),

@@ -44,7 +44,7 @@ test("failed jobs are read page by page, in the order of their ids", async () =>
 test("a failed job has all that is known of it", async () => {
   const before = Date.now();
   const { queue, ids } = await withFailed(1);
-  const [{ failedAt, stack, ...failed }] = await queue.failed();
+  const [{ failedAt, stack, history: [attempt], ...failed }] = await queue.failed();
   assert.deepEqual(failed, {
     id: ids[0],
     name: "flaky",
@@ -55,6 +55,7 @@ test("a failed job has all that is known of it", async () => {
     error: "cannot 0",
   });
   assert.match(stack!, /cannot 0[^]*failed\.test\.ts/);
+  assert.deepEqual([attempt.attempt, attempt.error, attempt.stack], [1, "cannot 0", stack]);
   assert.equal(failedAt > before - 1000 && failedAt <= Date.now(), true, "to the second");
   await queue.close();
 });

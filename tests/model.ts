@@ -201,7 +201,7 @@ export class Model {
   failed(error: string): Omit<FailedJob, "id">[] {
     return this.#selected({ after: null, limit: Infinity }).map((
       { name, payload, queue, priority, attempts },
-    ) => ({ name, payload, queue, priority, attempts, error, stack: null, failedAt: 0 }));
+    ) => ({ name, payload, queue, priority, attempts, error, stack: null, failedAt: 0, history: [] }));
   }
 
   // The rules

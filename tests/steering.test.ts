@@ -31,7 +31,7 @@ for (const [whose, Class] of [["ours", Discard], ["that of a copy of the library
     }, { tries: 3 });
     const { id } = await jobs.dispatch("gone");
     const { events } = await session.work(jobs);
-    const [{ stack, failedAt: _, ...failed }] = await jobs.failed();
+    const [{ stack, failedAt: _, history: __, ...failed }] = await jobs.failed();
     assert.deepEqual(failed, {
       ...{ id, name: "gone", payload: "null", queue: "default", priority: 0 },
       ...{ attempts: 1, error: "no such user" },

@@ -9,6 +9,7 @@ import { SqliteDriver } from "../drivers/sqlite.ts";
 import { failure, job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { CREATE_TABLES, Original } from "./original.ts";
+import { record, report } from "./registry.ts";
 
 /** The present: in milliseconds for this library, in seconds for the original. */
 const T = 1_800_000_000_000;
@@ -256,6 +257,7 @@ together("what the original failed is listed, retried and forgotten by us", asyn
       error: "upstream 503",
       stack: null,
       failedAt: T + 5000,
+      history: [],
     })),
   );
   assert.deepEqual((await ours.counts(T, LEASE)).map((one) => [one.queue, one.failed]), [["default", 2]]);
@@ -503,7 +505,7 @@ together("ids of more than 53 bits are kept to the last digit", async (ours, the
   );
   for (let index = 0n; index < 10n; index++) jobs.run(large + index, String(index));
   const failed = theirs.db.prepare(
-    "INSERT INTO failed_jobs VALUES (?, 'job', 'f', 'e', 1, 'x', 0, 1, NULL, NULL, NULL)",
+    "INSERT INTO failed_jobs VALUES (?, 'job', 'f', 'e', 1, 'x', 0, 1, NULL, NULL, NULL, NULL)",
   );
   const FAILED = [-(2n ** 63n), 7n, 2n ** 62n + 1n, 2n ** 63n - 1n];
   for (const id of FAILED) failed.run(id);
@@ -603,12 +605,15 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
     db.exec(`DROP INDEX jobs_cancelled;
       ALTER TABLE jobs DROP COLUMN cancelled;
       ALTER TABLE jobs DROP COLUMN progress;
+      ALTER TABLE jobs DROP COLUMN history;
+      ALTER TABLE failed_jobs DROP COLUMN history;
+      DROP TABLE queue_workers;
       UPDATE queue_meta SET value = 3 WHERE key = 'schema'`);
     assert.notDeepEqual(schema(db), fresh);
 
     const ours = new SqliteDriver({ database: file });
     await ours.open();
-    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 4 }]);
+    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 5 }]);
     const names = (of: Record<string, unknown>[]) => of.map(({ type, name }) => `${type} ${name}`);
     assert.deepEqual(names(schema(db)), names(fresh));
     db.close();
@@ -618,9 +623,36 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
     assert.equal(await ours.report(held, { fraction: 0.5, note: null }, 1000, T), true, "it is still held");
     assert.equal((await ours.progress(held.id))?.fraction, 0.5);
     assert.equal(await ours.cancel(held.id), "cancelling");
+    await ours.beat(report(), 30_000, T);
+    assert.deepEqual((await ours.workers(T)).map(({ id }) => id), ["a"]);
     assert.deepEqual((await ours.controls()).cancelled, [held.id]);
     assert.equal(await ours.complete(held), true);
     assert.deepEqual((await take(ours)).map(({ payload }) => payload), ["ready"]);
+    await ours.close();
+  });
+});
+
+test("a file of schema 4 gets the workers and the attempts, and keeps what it has", async () => {
+  await inFolder(async (folder) => {
+    const file = join(folder, "app.sqlite");
+    const first = new SqliteDriver({ database: file });
+    await first.push([job({ payload: "held" }), job({ payload: "failed" })], T);
+    const [held, failed] = await take(first, { limit: 2 });
+    await first.fail(failed, failure());
+    await first.close();
+    const db = new DatabaseSync(file);
+    db.exec(`ALTER TABLE jobs DROP COLUMN history;
+      ALTER TABLE failed_jobs DROP COLUMN history;
+      DROP TABLE queue_workers;
+      UPDATE queue_meta SET value = 4 WHERE key = 'schema'`);
+    db.close();
+    const ours = new SqliteDriver({ database: file });
+    assert.deepEqual(await ours.workers(T), []);
+    assert.deepEqual((await ours.failed({ after: null, limit: 9 })).map(({ history }) => history), [[]]);
+    assert.equal(await ours.fail(held, { ...failure(), record: record(1) }), true, "it was still held");
+    const histories = (await ours.failed({ after: null, limit: 9 })).map(({ history }) => history);
+    assert.deepEqual(histories, [[record(1)], []]);
+    assert.equal((await ours.retry({ after: null, limit: 9 }, T)).length, 2);
     await ours.close();
   });
 });

@@ -87,6 +87,11 @@ export class Pool implements Slots {
     return this.#seats.reduce((sum, { child }) => sum + (child?.free ?? 0), 0);
   }
 
+  /** The job types that the children have a handler for, as far as one has told. */
+  get names(): string[] {
+    return [...this.#types.values()].filter(({ runs }) => runs).map(({ name }) => name);
+  }
+
   get stalled(): boolean {
     return this.#seats.every(({ child, failures }) => child === null && failures > 1);
   }

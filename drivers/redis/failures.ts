@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type {
+  AttemptRecord,
   FailedJob,
   FailedSelection,
   Failure,
@@ -13,7 +14,9 @@ import type {
   Pushed,
   Reservation,
 } from "../../core/driver.ts";
+import { withRecord } from "../history.ts";
 import type { FailedJobs } from "../sqlite/failed_jobs.ts";
+import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
 import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
@@ -43,12 +46,15 @@ export interface Store {
   forgetMarks(ids: readonly string[]): Promise<void>;
   /** Forgets a held job. */
   complete(held: Reservation): Promise<boolean>;
-  /** Stores jobs once, under ids that they have. */
+  /** Stores jobs once, under ids that they have, with their histories in lines. */
   pushOnce(
     jobs: readonly KeyedJob[],
     ids: readonly string[],
     generations: readonly number[],
+    histories: readonly string[],
   ): Promise<Pushed[]>;
+  /** The attempts of a held job that failed. */
+  historyOf(held: Reservation): Promise<readonly AttemptRecord[]>;
 }
 
 /**
@@ -68,7 +74,8 @@ export class DatabaseFailures implements Failures {
   /** Records, then removes; takes the record back where the job was lost in between. */
   async fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean> {
     if (!repeated && !await this.#store.isHeld(held)) return false;
-    await this.#table.record(held, why, `${generationOf(held)}-${randomUUID()}`);
+    const history = withRecord(await this.#store.historyOf(held), why.record);
+    await this.#table.record(held, why, history, `${generationOf(held)}-${randomUUID()}`);
     if (await this.#store.complete(held) || (repeated && await this.#store.isGone(held))) return true;
     await this.#table.undo(held);
     return false;
@@ -96,7 +103,9 @@ export class DatabaseFailures implements Failures {
       return generation === undefined ? 0 : nextGeneration(Number(generation));
     });
     await this.#store.forgetMarks(ids);
-    await this.#store.pushOnce(jobs, ids, generations);
+    const now = Date.now();
+    const histories = rows.map(({ history }) => toLines(history, now));
+    await this.#store.pushOnce(jobs, ids, generations, histories);
     const removed = await this.#table.remove(rows);
     return rows.filter((_, index) => removed[index]).map(({ id, name }) => ({ id, name }));
   }
@@ -118,6 +127,7 @@ export class DatabaseFailures implements Failures {
 export class RedisFailures implements Failures {
   readonly #link: Link;
   readonly #lanes: Lanes;
+  readonly #history: RedisHistory;
   readonly #bell: string;
   readonly #records: string;
   readonly #order: string;
@@ -127,8 +137,15 @@ export class RedisFailures implements Failures {
   readonly #store: Pick<Store, "isGone" | "forgetMarks">;
 
   /** @param prefix Stands before every key. */
-  constructor(link: Link, lanes: Lanes, prefix: string, store: Pick<Store, "isGone" | "forgetMarks">) {
+  constructor(
+    link: Link,
+    lanes: Lanes,
+    history: RedisHistory,
+    prefix: string,
+    store: Pick<Store, "isGone" | "forgetMarks">,
+  ) {
     this.#store = store;
+    this.#history = history;
     this.#link = link;
     this.#lanes = lanes;
     this.#bell = `${prefix}queue:bell`;
@@ -157,8 +174,10 @@ export class RedisFailures implements Failures {
       failedAt,
     });
     const [, , reserved] = this.#lanes.of(queue, priority).keys;
-    const keys = [reserved, this.#records, this.#order, this.#last, this.#counts, this.#ids];
-    return await this.#link.run(FAIL, keys, [memberOf(held), record, queue, jobId]) === 1 ||
+    const history = this.#history.key(jobId);
+    const keys = [reserved, this.#records, this.#order, this.#last, this.#counts, this.#ids, history];
+    const values = [memberOf(held), record, queue, jobId, toLine(why.record)];
+    return await this.#link.run(FAIL, keys, values) === 1 ||
       (repeated && await this.#store.isGone(held));
   }
 
@@ -204,7 +223,13 @@ export class RedisFailures implements Failures {
     return records.flatMap((record, index) => {
       if (record === null) return [];
       const [number, id] = asked[index];
-      return [{ id, number, ...JSON.parse(record) as Omit<Recorded, "id" | "number"> }];
+      // One that an earlier release wrote has no history.
+      return [{
+        id,
+        number,
+        history: [],
+        ...JSON.parse(record) as Omit<Recorded, "id" | "number" | "history">,
+      }];
     });
   }
 
@@ -230,6 +255,7 @@ export class RedisFailures implements Failures {
 
   async #take(jobs: readonly Recorded[], toMember: (job: Recorded) => string): Promise<Moved[]> {
     if (jobs.length === 0) return [];
+    const now = Date.now();
     const lanes: Lane[] = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
     const taken = await this.#link.run(
       UNFAIL,
@@ -240,9 +266,16 @@ export class RedisFailures implements Failures {
         this.#order,
         this.#counts,
         this.#ids,
-        ...lanes.map((lane) => lane.keys[0]),
+        ...lanes.flatMap((lane, index) => [lane.keys[0], this.#history.key(jobs[index].jobId)]),
       ],
-      jobs.flatMap((job, index) => [job.number, job.queue, lanes[index].name, toMember(job), job.jobId]),
+      jobs.flatMap((job, index) => [
+        job.number,
+        job.queue,
+        lanes[index].name,
+        toMember(job),
+        job.jobId,
+        toLines(job.history, now),
+      ]),
     ) as number[];
     return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
   }

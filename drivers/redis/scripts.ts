@@ -11,6 +11,7 @@
  *
  * @module
  */
+import { HISTORY } from "./history.ts";
 import { type Script, script } from "./link.ts";
 
 /** How many due, expired or malformed members of one lane a call moves at most. */
@@ -57,17 +58,18 @@ return 1`);
 /**
  * Stores each job whose marker is not there yet.
  *
- * KEYS: bell, lanes, then the marker, `jobs` and `delayed` of each job; a job without a key has the bell as its marker.
+ * KEYS: bell, lanes, then the marker, `jobs`, `delayed` and the history of each job; a job without a key has the bell as its
+ * marker.
  * ARGV: now, how long a marker lives in seconds, then for each job: its lane's name, its key's marker or '' for none, the
- * delay in seconds or 0, its id, its member.
+ * delay in seconds or 0, its id, its member, its history in lines.
  *
  * Answers for each the id: the one given, or that of the job stored before.
  */
-export const PUSH_ONCE: Script = script(`${NOW}
+export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}
 local answer = {}
-for job = 1, (#ARGV - 2) / 5 do
-  local at, key = job * 5 - 2, job * 3
-  local lane, marked, delay, id, member = unpack(ARGV, at, at + 4)
+for job = 1, (#ARGV - 2) / 6 do
+  local at, key = job * 6 - 3, job * 4 - 1
+  local lane, marked, delay, id, member, history = unpack(ARGV, at, at + 5)
   if marked == '' or redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2]) then
     if delay == '0' then
       redis.call('RPUSH', KEYS[key + 1], member)
@@ -75,6 +77,7 @@ for job = 1, (#ARGV - 2) / 5 do
       redis.call('ZADD', KEYS[key + 2], stamp(present(ARGV[1]) + delay), member)
     end
     if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
+    restore(KEYS[key + 3], history)
     answer[job] = id
   else
     answer[job] = redis.call('GET', KEYS[key])
@@ -264,13 +267,13 @@ return answer`);
 /**
  * Gives jobs back to run again.
  *
- * KEYS: bell, then `jobs`, `delayed` and `reserved` of each lane.
- * ARGV: now, then for each job: its lane (from 1), the member it is held under, the one it gets, and the delay in seconds,
- * 0 for the end of the line, or '' for its head. Answers 1 for each that was held, else 0.
+ * KEYS: bell, then `jobs`, `delayed` and `reserved` of each lane, then the history of each job that has a record.
+ * ARGV: now, then for each job: its lane (from 1), the member it is held under, the one it gets, the delay in seconds,
+ * 0 for the end of the line, or '' for its head, the record of its attempt or '', and the number of its history's key. Answers 1 for each that was held, else 0.
  */
-export const RELEASE: Script = script(`${NOW}
+export const RELEASE: Script = script(`${NOW}${HISTORY}
 local answer, released = {}, false
-for at = 2, #ARGV, 4 do
+for at = 2, #ARGV, 6 do
   local key, delay, held = ARGV[at] * 3, ARGV[at + 3], 0
   if redis.call('ZREM', KEYS[key + 1], ARGV[at + 1]) == 1 then
     held, released = 1, true
@@ -281,6 +284,7 @@ for at = 2, #ARGV, 4 do
     else
       redis.call('ZADD', KEYS[key], stamp(present(ARGV[1]) + delay), ARGV[at + 2])
     end
+    if ARGV[at + 4] ~= '' then append(KEYS[tonumber(ARGV[at + 5])], ARGV[at + 4], delay) end
   end
   answer[#answer + 1] = held
 end
@@ -325,13 +329,13 @@ return answer`);
 /**
  * Moves a job to the failed ones, where these are in Redis.
  *
- * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last`, `failed:counts` and `failed:ids`. ARGV: its member,
- * its record, its queue, its id. Answers 1, or 0 where it was not held.
+ * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last`, `failed:counts`, `failed:ids` and its history. ARGV: its
+ * member, what is kept of it, its queue, its id, the record of its attempt or ''. Answers 1, or 0 where it was not held.
  */
-export const FAIL: Script = script(`
+export const FAIL: Script = script(`${HISTORY}
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
 local id = string.format('%d', redis.call('INCR', KEYS[4]))
-redis.call('HSET', KEYS[2], id, ARGV[2])
+redis.call('HSET', KEYS[2], id, string.sub(ARGV[2], 1, -2) .. ',"history":' .. take(KEYS[7], ARGV[5]) .. '}')
 redis.call('ZADD', KEYS[3], id, id)
 redis.call('HINCRBY', KEYS[5], ARGV[3], 1)
 redis.call('HSET', KEYS[6], ARGV[4], id)
@@ -340,20 +344,22 @@ return 1`);
 /**
  * Takes failed jobs away, and puts them back in line where they have a member.
  *
- * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, `failed:ids`, then `jobs` of each job. ARGV: for each job:
- * its number there, its queue, its lane's name or '', its member or '' to forget it, its id. Answers 1 for each that was there, else 0.
+ * KEYS: bell, lanes, `failed`, `failed:order`, `failed:counts`, `failed:ids`, then `jobs` and the history of each job. ARGV: for each job:
+ * its number there, its queue, its lane's name or '', its member or '' to forget it, its id, its history in lines. Answers 1
+ * for each that was there, else 0.
  */
-export const UNFAIL: Script = script(`
+export const UNFAIL: Script = script(`${HISTORY}
 local answer, pushed = {}, false
-for job = 1, #ARGV / 5 do
-  local id, queue, lane, member, name = unpack(ARGV, job * 5 - 4, job * 5)
+for job = 1, #ARGV / 6 do
+  local id, queue, lane, member, name, history = unpack(ARGV, job * 6 - 5, job * 6)
   answer[job] = redis.call('HDEL', KEYS[3], id)
   if answer[job] == 1 then
     redis.call('ZREM', KEYS[4], id)
     redis.call('HDEL', KEYS[6], name)
     if redis.call('HINCRBY', KEYS[5], queue, -1) <= 0 then redis.call('HDEL', KEYS[5], queue) end
     if member ~= '' then
-      redis.call('RPUSH', KEYS[6 + job], member)
+      redis.call('RPUSH', KEYS[5 + job * 2], member)
+      restore(KEYS[6 + job * 2], history)
       if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
       pushed = true
     end

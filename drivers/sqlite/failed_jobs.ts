@@ -3,7 +3,15 @@
  *
  * @module
  */
-import type { FailedJob, FailedSelection, Failure, Moved, Reservation } from "../../core/driver.ts";
+import type {
+  AttemptRecord,
+  FailedJob,
+  FailedSelection,
+  Failure,
+  Moved,
+  Reservation,
+} from "../../core/driver.ts";
+import { fromText, toText } from "../history.ts";
 import type { Connection, Row, Value } from "./connection.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
@@ -12,31 +20,46 @@ import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
  * job wherever it is; where a foreign row has that number already, SQLite gives it another, and `job_id` keeps the
  * job's, which a retry gives back: handlers know their job by it.
  */
-export function insertFailed(connection: Connection, job: Reservation, why: Failure): void {
+export function insertFailed(
+  connection: Connection,
+  job: Reservation,
+  why: Failure,
+  history: readonly AttemptRecord[],
+): void {
   const id = rowId(job.id);
   const taken = id !== null &&
     connection.get("SELECT 1 FROM failed_jobs WHERE id = ?", id) !== undefined;
   connection.run(
-    `INSERT INTO failed_jobs (id, name, payload, error, failed_at, queue, priority, attempts, stack, job_id)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,
+    `INSERT INTO failed_jobs (id, name, payload, error, failed_at, queue, priority, attempts, stack, history, job_id)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         CASE WHEN NOT EXISTS (SELECT 1 FROM failed_jobs AS other WHERE other.job_id = ?) THEN ? END)`,
     taken ? null : id,
-    ...valuesOf(job, why),
+    ...valuesOf(job, why, history),
     job.id,
     taken ? job.id : null,
   );
 }
 
-/** What a row says of a failure: name, payload, error, failed_at, queue, priority, attempts and stack. */
-function valuesOf(job: Reservation, why: Failure): Value[] {
+/** What a row says of a failure: name, payload, error, failed_at, queue, priority, attempts, stack and history. */
+function valuesOf(job: Reservation, why: Failure, history: readonly AttemptRecord[]): Value[] {
   // Whole seconds: the original reads this column as an integer.
   const failedAt = Math.floor(why.failedAt / 1000);
-  return [job.name, job.payload, why.error, failedAt, job.queue, job.priority, job.attempt, why.stack];
+  return [
+    job.name,
+    job.payload,
+    why.error,
+    failedAt,
+    job.queue,
+    job.priority,
+    job.attempt,
+    why.stack,
+    toText(history),
+  ];
 }
 
 const COLUMNS = `CAST(id AS TEXT) AS id, name, payload, error, ${
   readable("failed_at")
-} AS failed_at, queue, priority, attempts, stack`;
+} AS failed_at, queue, priority, attempts, stack, history`;
 
 /** The selected rows, in the order of their ids. */
 export function selectFailed(connection: Connection, selection: FailedSelection): FailedJob[] {
@@ -75,14 +98,29 @@ const OWN_ID = `CASE
   WHEN job_id NOT GLOB '*[^0-9]*' AND length(job_id) BETWEEN 1 AND 15 THEN CAST(job_id AS INTEGER)
   WHEN job_id IS NULL AND attempts IS NOT NULL AND id < 9007199254740991 THEN id END`;
 
-/** Puts rows back into `jobs`, each under its job's id where that is free. */
-export function retryFailed(connection: Connection, selection: FailedSelection, dueAt: number): Moved[] {
+/** Ends a history with when an operator had its job run again. */
+const RETRIED = "json_set(history, '$[#-1].retriedAt', ?)";
+
+/**
+ * Puts rows back into `jobs`, each under its job's id where that is free.
+ *
+ * @param dueAt In seconds.
+ * @param at The present, in milliseconds.
+ */
+export function retryFailed(
+  connection: Connection,
+  selection: FailedSelection,
+  dueAt: number,
+  at: number,
+): Moved[] {
   return selectIds(connection, selection).flatMap((id) => {
     connection.run(
-      `INSERT INTO jobs (id, name, payload, available_at, queue, priority)
-        SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority
+      `INSERT INTO jobs (id, name, payload, available_at, queue, priority, history)
+        SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority,
+            ${RETRIED}
           FROM (SELECT *, ${OWN_ID} AS own FROM failed_jobs WHERE id = ?)`,
       dueAt,
+      at,
       rowId(id),
     );
     return deleteFailed(connection, id);
@@ -110,6 +148,7 @@ function toFailedJob(row: Row): FailedJob {
     error: String(row.error),
     stack: row.stack === null ? null : String(row.stack),
     failedAt: Number(row.failed_at) * 1000,
+    history: fromText(row.history),
   };
 }
 
@@ -135,19 +174,25 @@ export class FailedJobs {
    * Records a failure under the job's id in its own store; one row, however often that is tried. A later attempt's wins:
    * a stale worker may try, too.
    *
+   * @param history Its attempts, this one too.
    * @param failure Tells this failure from every other one.
    */
-  record(job: Reservation, why: Failure, failure: string): Promise<unknown> {
+  record(
+    job: Reservation,
+    why: Failure,
+    history: readonly AttemptRecord[],
+    failure: string,
+  ): Promise<unknown> {
     return this.#run((connection) =>
       connection.run(
         `INSERT INTO failed_jobs
-          (name, payload, error, failed_at, queue, priority, attempts, stack, job_id, failure)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          (name, payload, error, failed_at, queue, priority, attempts, stack, history, job_id, failure)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
           ON CONFLICT (job_id) WHERE job_id IS NOT NULL DO UPDATE SET error = excluded.error,
             failed_at = excluded.failed_at, attempts = excluded.attempts, stack = excluded.stack,
-            failure = excluded.failure
+            history = excluded.history, failure = excluded.failure
             WHERE excluded.attempts >= attempts`,
-        ...valuesOf(job, why),
+        ...valuesOf(job, why, history),
         job.id,
         failure,
       )

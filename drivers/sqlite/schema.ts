@@ -10,7 +10,7 @@ import { QueueError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
 /** Raised with every change of the tables. A file with a higher number was made by a newer release. */
-export const SCHEMA = 4;
+export const SCHEMA = 5;
 
 /**
  * AUTOINCREMENT, which the original lacks, keeps an id from being given twice: a log line or a `queue:retry 7` of
@@ -40,12 +40,14 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["jobs", "token", "INTEGER"],
   ["jobs", "cancelled", "INTEGER"],
   ["jobs", "progress", "TEXT"],
+  ["jobs", "history", "TEXT"],
   ["failed_jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],
   ["failed_jobs", "attempts", "INTEGER"],
   ["failed_jobs", "stack", "TEXT"],
   ["failed_jobs", "job_id", "TEXT"],
   ["failed_jobs", "failure", "TEXT"],
+  ["failed_jobs", "history", "TEXT"],
 ];
 
 /**
@@ -66,6 +68,10 @@ const KEYS = [
   "CREATE TABLE IF NOT EXISTS queue_keys (key TEXT PRIMARY KEY, job INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID",
   "CREATE INDEX IF NOT EXISTS queue_keys_at ON queue_keys (at)",
 ];
+
+/** Who works on this file, as each worker says every few seconds. */
+const WORKERS =
+  "CREATE TABLE IF NOT EXISTS queue_workers (id TEXT PRIMARY KEY, seen_at REAL NOT NULL, gone_at REAL NOT NULL, said TEXT NOT NULL) WITHOUT ROWID";
 
 const META = "CREATE TABLE IF NOT EXISTS queue_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID";
 
@@ -110,7 +116,7 @@ function build(connection: Connection): void {
     connection.run(`ALTER TABLE ${table} ADD COLUMN ${column} ${definition}`);
   }
   addAutoincrement(connection);
-  for (const sql of [...INDEXES, ...KEYS]) connection.run(sql);
+  for (const sql of [...INDEXES, ...KEYS, WORKERS]) connection.run(sql);
   seedIds(connection);
   connection.run("INSERT OR REPLACE INTO queue_meta (key, value) VALUES ('schema', ?)", SCHEMA);
 }

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { Reservation } from "../../core/driver.ts";
+import type { AttemptRecord, Reservation } from "../../core/driver.ts";
+import { fromText } from "../history.ts";
 import type { Connection, Value } from "./connection.ts";
 import { rowId } from "./row_id.ts";
 
@@ -19,6 +20,12 @@ export const HELD = "WHERE id = ? AND attempts = ? AND token = ?";
  */
 export function fence(held: Reservation): [id: Value, attempts: number, token: number] {
   return [rowId(held.id), held.attempt, Number(held.token)];
+}
+
+/** The attempts of a job that failed, while it is still held; else `null`. */
+export function historyOf(connection: Connection, held: Reservation): readonly AttemptRecord[] | null {
+  const row = connection.get(`SELECT history FROM jobs ${HELD}`, ...fence(held));
+  return row === undefined ? null : fromText(row.history);
 }
 
 const DELETE = `DELETE FROM jobs ${HELD}`;
