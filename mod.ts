@@ -32,12 +32,12 @@ export type {
   DelayedPage,
   DispatchArguments,
   DispatchEntry,
-  FailedIds,
-  FailedPage,
   QueueOptions,
   Workers,
   WorkOptions,
 } from "./core/queue.ts";
+export type { ClearOptions, ClearProgress } from "./core/clear.ts";
+export type { FailedIds, FailedPage, MoveOptions, MoveProgress } from "./core/failed.ts";
 export { QueueError, type QueueErrorCode } from "./core/errors.ts";
 export type {
   Database,
@@ -58,7 +58,10 @@ export type {
   Controls,
   DelayedJob,
   Driver,
+  FailedFilter,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   KeyedJob,

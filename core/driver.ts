@@ -171,9 +171,51 @@ export interface Moved {
   readonly name: string;
 }
 
+/** Which failed jobs: all that is given must be so. What is left out, or `undefined`, does not matter. */
+export interface FailedFilter {
+  /** The name of their job type. */
+  readonly name?: string;
+  /** The queue that they failed on. */
+  readonly queue?: string;
+  /** They failed then or later: epoch milliseconds, of which the store keeps whole seconds. */
+  readonly since?: number;
+  /** They failed before: epoch milliseconds, of which the store keeps whole seconds. */
+  readonly before?: number;
+  /** It stands in their error, in capitals or small letters. */
+  readonly text?: string;
+}
+
+/** A step through the failed jobs, in the order of their ids. */
+export interface FailedSearch {
+  /** Which ones. */
+  readonly filter: FailedFilter;
+  /** Only ids after this one, in the order of the search; `null` from the start. */
+  readonly after: string | null;
+  /** None above this id; `null` for all. */
+  readonly until: string | null;
+  /** Whether the highest id comes first. */
+  readonly reverse: boolean;
+  /** How many ids at most. */
+  readonly limit: number;
+}
+
+/** What one step found. */
+export interface FailedFound {
+  /** The ids of those that match, in the order of the search. */
+  readonly ids: readonly string[];
+  /** How many it looked at. */
+  readonly looked: number;
+  /** After which id the next step goes on; `null` where nothing is left. */
+  readonly next: string | null;
+}
+
 /** Which failed jobs: those named, or a page of all of them in the order of their ids. */
 export type FailedSelection =
-  | { readonly ids: readonly string[] }
+  | {
+    readonly ids: readonly string[];
+    /** Of these, only those that match it at that moment. */
+    readonly filter?: FailedFilter;
+  }
   | {
     /** Only ids after this one; `null` from the start. */
     readonly after: string | null;
@@ -347,10 +389,20 @@ export interface Driver {
   waiting(): Promise<number>;
   /** Failed jobs in the order of their ids. */
   failed(selection: FailedSelection): Promise<FailedJob[]>;
+  /**
+   * Looks for failed jobs: at a bounded number of them, however few match, without their payloads in memory, and
+   * without keeping others from the store for long.
+   */
+  findFailed(search: FailedSearch): Promise<FailedFound>;
   /** Puts failed jobs back with no attempts counted, each in one step, and returns those that were there. */
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]>;
   /** Deletes failed jobs and returns those that were there. */
   forget(selection: FailedSelection): Promise<Moved[]>;
+  /**
+   * Removes up to `limit` waiting jobs, ready or delayed, of a queue or, where it is `null`, of all; never one that is
+   * held, whether its lease has ended or not. Answers how many: fewer than `limit` where no more are left.
+   */
+  clear(queue: string | null, limit: number): Promise<number>;
   /** Pauses one queue, or all where it is `null`: from now on, nothing of it is reserved. `false` where it was. */
   pause(queue: string | null): Promise<boolean>;
   /** Lifts the pause of one queue or, where it is `null`, every pause, and wakes workers. `false` where there was none. */

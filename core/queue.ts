@@ -6,6 +6,7 @@
 import { resolve } from "node:path";
 import { setImmediate } from "node:timers";
 import { LocalAttempt } from "./attempt.ts";
+import { type ClearOptions, clearWaiting } from "./clear.ts";
 import {
   atLeastOne,
   type Environment,
@@ -22,8 +23,8 @@ import type {
   Cancelled,
   DelayedJob,
   Driver,
+  FailedFilter,
   FailedJob,
-  FailedSelection,
   KeyedJob,
   Moved,
   NewJob,
@@ -35,6 +36,14 @@ import type {
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
 import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
+import {
+  countFailed,
+  type FailedIds,
+  type FailedPage,
+  moveFailed,
+  type MoveOptions,
+  readFailed,
+} from "./failed.ts";
 import type { HandlersDatabase } from "./isolate/messages.ts";
 import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
 import type { Pool } from "./isolate/pool.ts";
@@ -129,17 +138,6 @@ export type DispatchArguments<Data> = undefined extends Data ? [payload?: Data, 
 export type DispatchEntry<J extends Jobs> = {
   [Name in keyof J & string]: [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
 }[keyof J & string];
-
-/** Which failed jobs: an id, several, or all of them. */
-export type FailedIds = string | number | readonly (string | number)[] | "all";
-
-/** A page of failed jobs. */
-export interface FailedPage {
-  /** Only ids after this one: the last of the page before. */
-  after?: string | number;
-  /** How many at most, 1 to 1,000. Default: 100. */
-  limit?: number;
-}
 
 /** Which delayed jobs. */
 export interface DelayedPage {
@@ -499,36 +497,78 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
-   * Puts failed jobs back on their queues with no attempts counted, each in one step.
+   * Puts failed jobs back on their queues with no attempts counted, each in one step; many in bounded steps, one after
+   * another. What fails again meanwhile is not retried again.
    *
-   * @param ids An id, several, or `"all"`.
+   * @example The failures of an outage
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const mail = () => {
+   *   throw new Error("upstream 503");
+   * };
+   * const queue = new Queue({ database: ":memory:", tries: 1, jobs: { mail }, log: { warn() {}, error() {} } });
+   * await queue.dispatchMany([["mail"], ["mail"]]);
+   * await queue.work({ stopWhenEmpty: true });
+   *
+   * const outage = { name: "mail", text: "503", since: Date.now() - 3_600_000 };
+   * assert.equal(await queue.countFailed(outage), 2);
+   * assert.equal((await queue.retry(outage)).length, 2);
+   * await queue.close();
+   * ```
+   *
+   * @param which An id, several, `"all"`, or a filter: all that it names must be so.
    * @returns The id and name of each one that was there; empty when there was none.
-   * @throws {QueueError} `DB` when the store fails: what was moved before stays moved.
+   * @throws {QueueError} `CONFIG` for a filter that names nothing, or cannot be meant; `DB` when the store fails: what
+   * was moved before stays moved.
    */
-  retry(ids: FailedIds): Promise<Moved[]> {
-    return this.#each(ids, (driver, selection) => driver.retry(selection, null));
+  async retry(which: FailedIds | FailedFilter, options: MoveOptions = {}): Promise<Moved[]> {
+    const driver = await this.#load();
+    return await moveFailed(driver, which, options, (selection) => driver.retry(selection, null));
   }
 
   /**
    * Deletes failed jobs for good.
    *
-   * @param ids An id, several, or `"all"`.
+   * @param which As in {@linkcode retry}.
    * @returns The id and name of each one that was there; empty when there was none.
-   * @throws {QueueError} `DB` when the store fails.
+   * @throws {QueueError} As {@linkcode retry}.
    */
-  forget(ids: FailedIds): Promise<Moved[]> {
-    return this.#each(ids, (driver, selection) => driver.forget(selection));
+  async forget(which: FailedIds | FailedFilter, options: MoveOptions = {}): Promise<Moved[]> {
+    const driver = await this.#load();
+    return await moveFailed(driver, which, options, (selection) => driver.forget(selection));
   }
 
   /**
-   * A page of failed jobs, in the order of their ids.
+   * A page of failed jobs, of all or of those that match, in the order of their ids. A search looks at all of them in
+   * bounded steps until the page is full.
    *
-   * @throws {QueueError} `CONFIG` for a limit that cannot work, `DB` when the store fails.
+   * @throws {QueueError} `CONFIG` for a limit or a filter that cannot work, `DB` when the store fails.
    */
   async failed(page: FailedPage = {}): Promise<FailedJob[]> {
-    const limit = wholeNumber("limit", page.limit, 100, 1, 1000);
-    const driver = await this.#load();
-    return driver.failed({ after: page.after === undefined ? null : String(page.after), limit });
+    return await readFailed(await this.#load(), page);
+  }
+
+  /**
+   * How many failed jobs match.
+   *
+   * @param filter All that it names must be so. Left out, all failed jobs count.
+   * @throws {QueueError} As {@linkcode failed}.
+   */
+  async countFailed(filter: FailedFilter = {}): Promise<number> {
+    return await countFailed(await this.#load(), filter, this.#settings.retryAfter);
+  }
+
+  /**
+   * Removes waiting jobs for good: those that are ready or delayed, of a queue or of all, in bounded steps; never one
+   * that runs, or whose lease has ended. What is dispatched meanwhile is not counted in.
+   *
+   * @returns How many there were.
+   * @throws {QueueError} `CONFIG` for what is no queue's name, `DB` when the store fails: what was removed stays removed.
+   */
+  async clear(options: ClearOptions = {}): Promise<number> {
+    return await clearWaiting(await this.#load(), options, this.#settings.retryAfter);
   }
 
   /**
@@ -782,20 +822,6 @@ export class Queue<const J extends Jobs = Jobs> {
     };
   }
 
-  async #each(
-    ids: FailedIds,
-    act: (driver: Driver, selection: FailedSelection) => Promise<Moved[]>,
-  ): Promise<Moved[]> {
-    const driver = await this.#load();
-    if (ids !== "all") return act(driver, { ids: (Array.isArray(ids) ? ids : [ids]).map(String) });
-    const moved: Moved[] = [];
-    for (let page: Moved[], after: string | null = null; true; after = page[page.length - 1].id) {
-      page = await act(driver, { after, limit: PAGE });
-      moved.push(...page);
-      if (page.length < PAGE) return moved;
-    }
-  }
-
   async #warnOfWaiting(): Promise<void> {
     try {
       const waiting = await this.waiting();
@@ -875,6 +901,3 @@ const WORK_OPTIONS = [
   "logFailures",
   "onEvent",
 ];
-
-/** How many failed jobs one transaction moves at most. */
-const PAGE = 500;

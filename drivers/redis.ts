@@ -18,7 +18,9 @@ import type {
   Controls,
   DelayedJob,
   Driver,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   KeyedJob,
@@ -47,10 +49,12 @@ import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
 import {
+  CLEAR,
   COMPLETE,
   COUNT,
   DELAYED,
   EXTEND,
+  MOVE_LIMIT,
   PUSH,
   PUSH_ONCE,
   RELEASE,
@@ -395,6 +399,11 @@ export class RedisDriver implements Driver {
     return this.#under(() => this.#failures.failed(selection));
   }
 
+  /** Looks through failed jobs. */
+  findFailed(search: FailedSearch): Promise<FailedFound> {
+    return this.#under(() => this.#failures.find(search));
+  }
+
   /** Moves failed jobs back. */
   retry(selection: FailedSelection, _now: Moment): Promise<Moved[]> {
     return this.#under(() => this.#failures.retry(selection));
@@ -403,6 +412,24 @@ export class RedisDriver implements Driver {
   /** Deletes failed jobs. */
   forget(selection: FailedSelection): Promise<Moved[]> {
     return this.#under(() => this.#failures.forget(selection));
+  }
+
+  /** Removes waiting jobs, 100 of a lane in a call. */
+  clear(queue: string | null, limit: number): Promise<number> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      const lanes = queue === null ? this.#lanes.all() : this.#lanes.in(queue);
+      let cleared = 0;
+      for (const { keys: [jobs, delayed] } of lanes) {
+        const keys = [jobs, delayed, this.#controls.key, this.#controls.cancelled];
+        for (let lot = MOVE_LIMIT, some = lot; some === lot && cleared < limit;) {
+          lot = Math.min(MOVE_LIMIT, limit - cleared);
+          some = Number(await this.#link.run(CLEAR, keys, [String(lot), randomUUID()]));
+          cleared += some;
+        }
+      }
+      return cleared;
+    });
   }
 
   /** Pauses. */

@@ -20,7 +20,9 @@ import type {
   Controls,
   DelayedJob,
   Driver,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   KeyedJob,
@@ -53,7 +55,15 @@ import {
 } from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
 import { nextDelayed, waitingQueues } from "./sqlite/delayed.ts";
-import { FailedJobs, forgetFailed, insertFailed, retryFailed, selectFailed } from "./sqlite/failed_jobs.ts";
+import { clearJobs } from "./sqlite/clear.ts";
+import {
+  FailedJobs,
+  findFailed,
+  forgetFailed,
+  insertFailed,
+  retryFailed,
+  selectFailed,
+} from "./sqlite/failed_jobs.ts";
 import {
   identityOf,
   makeFolder,
@@ -91,7 +101,7 @@ const OPTIONS = ["database", "synchronous", "log"];
 const TIDY_EVERY = 1000;
 const TIDY_PAGES = 256;
 
-/** How many failed jobs that were named one transaction moves at most. */
+/** How many jobs one transaction moves or removes at most, of those that were named or are cleared. */
 const LOT = 500;
 
 /** Jobs in SQLite. */
@@ -281,6 +291,11 @@ export class SqliteDriver implements Driver {
     return this.#read((connection) => selectFailed(connection, selection));
   }
 
+  /** Looks through `failed_jobs`, without the write lock. */
+  findFailed(search: FailedSearch): Promise<FailedFound> {
+    return this.#read((connection) => findFailed(connection, search));
+  }
+
   /** Moves failed jobs back, each with its queue, priority and, where it is free, its id. */
   retry(selection: FailedSelection, now: Moment): Promise<Moved[]> {
     const at = now ?? Date.now();
@@ -291,6 +306,19 @@ export class SqliteDriver implements Driver {
   /** Deletes failed jobs. */
   forget(selection: FailedSelection): Promise<Moved[]> {
     return this.#inLots(selection, forgetFailed, false);
+  }
+
+  /** Deletes waiting jobs, a lot in each transaction. */
+  async clear(queue: string | null, limit: number): Promise<number> {
+    if (this.#isClosed) return this.#rejectClosed();
+    let cleared = 0;
+    while (cleared < limit) {
+      const lot = Math.min(LOT, limit - cleared);
+      const some = await this.#settle((connection) => clearJobs(connection, queue, lot));
+      cleared += some;
+      if (some < lot) break;
+    }
+    return cleared;
   }
 
   /** Pauses. */
@@ -354,7 +382,7 @@ export class SqliteDriver implements Driver {
    * @internal
    */
   get failures(): FailedJobs {
-    return new FailedJobs((run) => this.#settle(run));
+    return new FailedJobs((run) => this.#settle(run), (run) => this.#read(run));
   }
 
   /**
@@ -482,6 +510,7 @@ export class SqliteDriver implements Driver {
   ): Promise<Moved[]> {
     if (!("ids" in selection)) return this.#settle((connection) => move(connection, selection), stores);
     if (this.#isClosed) return this.#rejectClosed();
+    const { filter } = selection;
     const ids = rowIds(selection.ids);
     const lots = Array.from(
       { length: Math.ceil(ids.length / LOT) },
@@ -489,7 +518,7 @@ export class SqliteDriver implements Driver {
     );
     const moved: Moved[] = [];
     for (const ids of lots) {
-      moved.push(...await this.#settle((connection) => move(connection, { ids }), stores));
+      moved.push(...await this.#settle((connection) => move(connection, { ids, filter }), stores));
     }
     return moved;
   }

@@ -20,6 +20,7 @@ import { QueueError } from "../core/errors.ts";
 import { controlling } from "./controls.ts";
 import { delaying } from "./delaying.ts";
 import { registering } from "./registry.ts";
+import { searching } from "./searching.ts";
 import { soon } from "./until.ts";
 
 /** A driver under test. */
@@ -105,6 +106,7 @@ export function conformance(subject: Subject): void {
   settling(check);
   fencing(check);
   failing(check);
+  searching(check);
   looking(check);
   living(check);
   controlling(check);
@@ -1196,6 +1198,8 @@ function living(check: Check): void {
       counts: () => driver.counts(T, LEASE),
       waiting: () => driver.waiting(),
       failed: () => driver.failed({ after: null, limit: 1 }),
+      findFailed: () => driver.findFailed({ filter: {}, after: null, until: null, reverse: false, limit: 1 }),
+      clear: () => driver.clear(null, 1),
       retry: () => driver.retry({ after: null, limit: 1 }, T),
       forget: () => driver.forget({ after: null, limit: 1 }),
       pause: () => driver.pause(null),

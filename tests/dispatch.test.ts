@@ -346,6 +346,8 @@ test("closing waits for what was dispatched before, and refuses what comes after
     () => queue.work(),
     () => queue.retry("all"),
     () => queue.forget("1"),
+    () => queue.countFailed({ text: "x" }),
+    () => queue.clear(),
     () => queue.failed(),
     () => queue.counts(),
     () => queue.waiting(),

@@ -520,7 +520,7 @@ onRedis("IPv6", async (place) => {
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
   "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
-  "+zremrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
+  "+zremrangebyscore +zrevrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
 
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
@@ -540,6 +540,12 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     await driver.fail(held[3], { error: "x", stack: null, failedAt: T });
     assert.notEqual((await driver.counts(T, LEASE)).length, 0);
     assert.equal((await driver.failed({ after: null, limit: 9 })).length, 1);
+    for (const reverse of [true, false]) {
+      const search = { after: null, until: null, reverse, limit: 9 };
+      for (const filter of [{}, { text: "X" }]) {
+        assert.equal((await driver.findFailed({ ...search, filter })).ids.length, 1);
+      }
+    }
     assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
     for (const one of await take(driver, { limit: 9, now: T + 10_000, queues: ["default", "other"] })) {
       await driver.complete(one);
@@ -553,6 +559,8 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
     assert.equal(await driver.cancel(ready), "removed");
     assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.clear(null, 9), 2);
     await driver.push([job()], T);
     const [told] = await take(driver);
     await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
@@ -658,6 +666,8 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
     assert.equal(await driver.cancel(ready), "removed");
     assert.equal(await driver.cancel(delayed), "removed");
+    await driver.push([job(), job({ delay: 5 })], T);
+    assert.equal(await driver.clear(null, 9), 2);
     await driver.push([job()], T);
     const [told] = await take(driver);
     await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);

@@ -45,7 +45,8 @@ export class RedisControls {
   readonly key: string;
   readonly #paused: string;
   readonly #restarts: string;
-  readonly #cancelled: string;
+  /** The key of the cancelled jobs. */
+  readonly cancelled: string;
   readonly #bell: string;
   readonly #progress: string;
   #told: Told | null = null;
@@ -59,7 +60,7 @@ export class RedisControls {
     this.key = `${prefix}queue:controls`;
     this.#paused = `${prefix}queue:paused`;
     this.#restarts = `${prefix}queue:restarts`;
-    this.#cancelled = `${prefix}queue:cancelled`;
+    this.cancelled = `${prefix}queue:cancelled`;
     this.#bell = `${prefix}queue:bell`;
     this.#progress = `${prefix}queue:progress:`;
   }
@@ -72,7 +73,7 @@ export class RedisControls {
   /** Reads what has changed. */
   async read(): Promise<Told> {
     const known = this.#told;
-    const keys = [this.key, this.#restarts, this.#paused, this.#cancelled];
+    const keys = [this.key, this.#restarts, this.#paused, this.cancelled];
     // No revision is a space: so the first look is answered.
     const answer = await this.#link.run(CONTROLS, keys, ["", known?.revision ?? " "]);
     const [revision, restarts, paused, cancelled] = answer as [string, string, string[], string[]];
@@ -133,7 +134,7 @@ export class RedisControls {
   async #scan(script: Script, key: string, id: string, pattern: string): Promise<number> {
     let cursor = "0";
     do {
-      const keys = [key, this.key, this.#cancelled];
+      const keys = [key, this.key, this.cancelled];
       const answer = await this.#link.run(script, keys, [id, pattern, cursor, randomUUID()]);
       const [found, next] = answer as [number, string];
       if (found !== 0) return found;
@@ -145,7 +146,7 @@ export class RedisControls {
   async #removeReady(jobs: string, id: string): Promise<boolean> {
     let below = "";
     do {
-      const keys = [jobs, this.key, this.#cancelled];
+      const keys = [jobs, this.key, this.cancelled];
       below = String(await this.#link.run(REMOVE_READY, keys, [id, below, randomUUID()]));
       if (below === "-1") return true;
     } while (below !== "0");
@@ -156,7 +157,7 @@ export class RedisControls {
   async forget(ids: readonly string[]): Promise<void> {
     for (let from = 0; from < ids.length; from += LOT) {
       const lot = ids.slice(from, from + LOT);
-      await this.#link.run(UNMARK, [this.key, this.#cancelled], [randomUUID(), ...lot]);
+      await this.#link.run(UNMARK, [this.key, this.cancelled], [randomUUID(), ...lot]);
     }
   }
 

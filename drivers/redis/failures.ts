@@ -6,7 +6,9 @@
 import { randomUUID } from "node:crypto";
 import type {
   AttemptRecord,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   KeyedJob,
@@ -15,12 +17,13 @@ import type {
   Reservation,
 } from "../../core/driver.ts";
 import { withRecord } from "../history.ts";
+import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
 import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
-import { FAIL, UNFAIL } from "./scripts.ts";
+import { FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
 
 /** Failed jobs. */
 export interface Failures {
@@ -28,6 +31,8 @@ export interface Failures {
   fail(held: Reservation, why: Failure, repeated: boolean): Promise<boolean>;
   /** Reads. */
   failed(selection: FailedSelection): Promise<FailedJob[]>;
+  /** Looks. */
+  find(search: FailedSearch): Promise<FailedFound>;
   /** Puts them back. */
   retry(selection: FailedSelection): Promise<Moved[]>;
   /** Deletes them. */
@@ -84,6 +89,11 @@ export class DatabaseFailures implements Failures {
   /** Reads. */
   async failed(selection: FailedSelection): Promise<FailedJob[]> {
     return (await this.#table.select(selection)).map(({ row: _, jobId: __, failure: ___, ...job }) => job);
+  }
+
+  /** Looks. */
+  find(search: FailedSearch): Promise<FailedFound> {
+    return this.#table.find(search);
   }
 
   /**
@@ -186,6 +196,35 @@ export class RedisFailures implements Failures {
     return (await this.#read(selection)).map(({ number: _, jobId: __, generation: ___, ...job }) => job);
   }
 
+  /** Looks at some records, of which only what a filter needs leaves Redis. */
+  async find({ filter, after, until, reverse, limit }: FailedSearch): Promise<FailedFound> {
+    if (limit < 1) return { ids: [], looked: 0, next: after };
+    if ([after, until].some((id) => id !== null && !isId(id))) return { ids: [], looked: 0, next: null };
+    const lowest = reverse || after === null ? "-inf" : `(${after}`;
+    const highest = reverse && after !== null && (until === null || Number(after) <= Number(until))
+      ? `(${after}`
+      : until ?? "+inf";
+    const range = reverse
+      ? ["ZREVRANGEBYSCORE", this.#order, highest, lowest]
+      : ["ZRANGEBYSCORE", this.#order, lowest, highest];
+    if (matchesAll(filter)) {
+      const look = Math.min(limit, LOOK);
+      const ids = await this.#link.call([...range, "LIMIT", "0", String(look)]) as string[];
+      return { ids, looked: ids.length, next: ids.length < look ? null : ids[look - 1] };
+    }
+    const [command, order, from, to] = range;
+    const answer = await this.#link.run(FIND_FAILED, [this.#records, order], [command, from, to]) as string[];
+    const isWanted = matcher(filter);
+    const ids: string[] = [];
+    let at = 1;
+    for (; at < answer.length && ids.length < limit; at += 2) {
+      const record = answer[at + 1];
+      if (record !== "" && isWanted(JSON.parse(record) as Filtered)) ids.push(answer[at]);
+    }
+    const isOver = at >= answer.length && answer[0] === "";
+    return { ids, looked: (at - 1) / 2, next: isOver ? null : answer[at - 2] };
+  }
+
   /** Moves back. */
   async retry(selection: FailedSelection): Promise<Moved[]> {
     const jobs = await this.#read(selection);
@@ -220,16 +259,18 @@ export class RedisFailures implements Failures {
     if (asked.length === 0) return [];
     const numbers = asked.map(([number]) => number);
     const records = await this.#link.call(["HMGET", this.#records, ...numbers]) as (string | null)[];
+    const isWanted = matcher("ids" in selection ? selection.filter ?? {} : {});
     return records.flatMap((record, index) => {
       if (record === null) return [];
       const [number, id] = asked[index];
       // One that an earlier release wrote has no history.
-      return [{
+      const job = {
         id,
         number,
         history: [],
         ...JSON.parse(record) as Omit<Recorded, "id" | "number" | "history">,
-      }];
+      };
+      return isWanted(job) ? [job] : [];
     });
   }
 
@@ -280,6 +321,9 @@ export class RedisFailures implements Failures {
     return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
   }
 }
+
+/** How many ids one step of a search reads at most, where there is no filter. */
+const LOOK = 1000;
 
 /** A failed job as Redis keeps it. */
 interface Recorded extends FailedJob {

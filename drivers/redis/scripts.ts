@@ -367,3 +367,50 @@ for job = 1, #ARGV / 6 do
 end
 if pushed then redis.call('ZADD', KEYS[1], 0, '0') end
 return answer`);
+
+/** How many failed jobs a call looks at, and after how many bytes of them it leaves the rest to the next one. */
+const LOOK = 200;
+const LOOK_BYTES = 1_048_576;
+
+/**
+ * Looks at some of the failed jobs. KEYS: `failed`, `failed:order`. ARGV: ZRANGEBYSCORE or ZREVRANGEBYSCORE, and its bounds.
+ *
+ * Answers 1 where there may be more, else ''; then for each its number and, as JSON, what a filter looks at, or '' where
+ * it is none of ours.
+ */
+export const FIND_FAILED: Script = script(`
+local numbers = redis.call(ARGV[1], KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ${LOOK})
+local answer, bytes = {#numbers == ${LOOK} and '1' or ''}, 0
+for at, number in ipairs(numbers) do
+  local record = redis.call('HMGET', KEYS[1], number)[1]
+  local read, job = pcall(cjson.decode, record or '')
+  answer[#answer + 1] = number
+  answer[#answer + 1] = read and cjson.encode({
+    name = job.name, queue = job.queue, failedAt = job.failedAt, error = job.error,
+  }) or ''
+  bytes = bytes + #(record or '')
+  if bytes >= ${LOOK_BYTES} and at < #numbers then
+    answer[1] = '1'
+    break
+  end
+end
+return answer`);
+
+/**
+ * Removes waiting jobs of a lane: in line first, then delayed. KEYS: `jobs`, `delayed`, the revision of what workers are
+ * told, cancelled. ARGV: how many at most, the new revision. Answers how many.
+ *
+ * Of those that were cancelled while they were held, and given back since, it forgets that.
+ */
+export const CLEAR: Script = script(`
+local limit = tonumber(ARGV[1])
+local removed = redis.call('LPOP', KEYS[1], limit) or {}
+if #removed < limit then
+  local delayed = redis.call('ZRANGE', KEYS[2], 0, limit - #removed - 1)
+  if #delayed > 0 then redis.call('ZREMRANGEBYRANK', KEYS[2], 0, #delayed - 1) end
+  for _, member in ipairs(delayed) do removed[#removed + 1] = member end
+end
+local ids = {}
+for _, member in ipairs(removed) do ids[#ids + 1] = string.match(member, '^%d+ ([^ \\n]+) ') end
+if #ids > 0 and redis.call('ZREM', KEYS[4], unpack(ids)) > 0 then redis.call('SET', KEYS[3], ARGV[2]) end
+return #removed`);

@@ -5,13 +5,17 @@
  */
 import type {
   AttemptRecord,
+  FailedFilter,
+  FailedFound,
   FailedJob,
+  FailedSearch,
   FailedSelection,
   Failure,
   Moved,
   Reservation,
 } from "../../core/driver.ts";
 import { fromText, toText } from "../history.ts";
+import { type Filtered, matcher, matchesAll } from "../failed_filter.ts";
 import type { Connection, Row, Value } from "./connection.ts";
 import { byNumber, readable, rowId, rowIds } from "./row_id.ts";
 
@@ -61,15 +65,71 @@ const COLUMNS = `CAST(id AS TEXT) AS id, name, payload, error, ${
   readable("failed_at")
 } AS failed_at, queue, priority, attempts, stack, history`;
 
+/** What a filter looks at; a stack and a payload are not read for it. */
+const FILTERED = `CAST(id AS TEXT) AS id, name, queue, ${readable("failed_at")} AS failed_at`;
+
+/** How many rows one step of a search looks at: some milliseconds, and at 16 KB an error, 16 MB. */
+const LOOK = 1000;
+
 /** The selected rows, in the order of their ids. */
 export function selectFailed(connection: Connection, selection: FailedSelection): FailedJob[] {
   if ("ids" in selection) {
     return rowIds(selection.ids)
       .map((id) => connection.get(`SELECT ${COLUMNS} FROM failed_jobs WHERE id = ?`, rowId(id)))
       .filter((row) => row !== undefined)
-      .map(toFailedJob);
+      .map(toFailedJob)
+      .filter(matcher(selection.filter ?? {}));
   }
   return readPage(connection, COLUMNS, selection).map(toFailedJob);
+}
+
+/** One step of a search. */
+export function findFailed(connection: Connection, search: FailedSearch): FailedFound {
+  const { filter, limit } = search;
+  if (limit < 1) return { ids: [], looked: 0, next: search.after };
+  const look = matchesAll(filter) ? Math.min(LOOK, limit) : LOOK;
+  const rows = readAhead(connection, search, look);
+  const isWanted = matcher(filter);
+  const ids: string[] = [];
+  let looked = 0;
+  while (looked < rows.length && ids.length < limit) {
+    const row = rows[looked++];
+    if (isWanted(toFiltered(row))) ids.push(String(row.id));
+  }
+  const isOver = looked === rows.length && rows.length < look;
+  return { ids, looked, next: isOver ? null : String(rows[looked - 1].id) };
+}
+
+function readAhead(connection: Connection, search: FailedSearch, look: number): Row[] {
+  const { filter, after, until, reverse } = search;
+  const bounds: [condition: string, id: string][] = [];
+  if (after !== null) bounds.push([reverse ? "id < ?" : "id > ?", after]);
+  if (until !== null) bounds.push(["id <= ?", until]);
+  const ids = bounds.map(([, id]) => rowId(id));
+  if (ids.includes(null)) return [];
+  const conditions = bounds.map(([condition]) => `failed_jobs.${condition}`).join(" AND ");
+  return connection.all(
+    `SELECT ${FILTERED}${filter.text === undefined ? "" : ", error"} FROM failed_jobs
+      ${conditions === "" ? "" : `WHERE ${conditions}`}
+      ORDER BY failed_jobs.id ${reverse ? "DESC" : ""} LIMIT ?`,
+    ...ids,
+    look,
+  );
+}
+
+function toFiltered({ name, queue, failed_at, error }: Row): Filtered {
+  return {
+    name: String(name),
+    queue: String(queue),
+    failedAt: Number(failed_at) * 1000,
+    error: String(error),
+  };
+}
+
+/** Whether the row of an id matches by now. */
+function matchesNow(connection: Connection, id: string, filter: FailedFilter): boolean {
+  const row = connection.get(`SELECT ${FILTERED}, error FROM failed_jobs WHERE id = ?`, rowId(id));
+  return row !== undefined && matcher(filter)(toFiltered(row));
 }
 
 function readPage(
@@ -86,7 +146,10 @@ function readPage(
 
 /** The ids of the selected rows, in their order, without reading what may be megabytes of payload. */
 function selectIds(connection: Connection, selection: FailedSelection): string[] {
-  if ("ids" in selection) return rowIds(selection.ids);
+  if ("ids" in selection) {
+    const { ids, filter = {} } = selection;
+    return matchesAll(filter) ? rowIds(ids) : rowIds(ids).filter((id) => matchesNow(connection, id, filter));
+  }
   return readPage(connection, "CAST(id AS TEXT) AS id", selection).map((row) => row.id as string);
 }
 
@@ -161,13 +224,22 @@ export interface FailedRow extends FailedJob {
   /** What tells this failure from every other one; `null` where another program wrote it. */
   readonly failure: string | null;
 }
+
 /** The table as another driver sees it, whose failures live here while its jobs do not. */
 export class FailedJobs {
   readonly #run: <Result>(run: (connection: Connection) => Result) => Promise<Result>;
+  readonly #read: <Result>(run: (connection: Connection) => Result) => Promise<Result>;
 
-  /** @param run Runs something in a transaction. */
-  constructor(run: <Result>(run: (connection: Connection) => Result) => Promise<Result>) {
+  /**
+   * @param run Runs something in a transaction.
+   * @param read Runs something that only reads, without the write lock.
+   */
+  constructor(
+    run: <Result>(run: (connection: Connection) => Result) => Promise<Result>,
+    read: <Result>(run: (connection: Connection) => Result) => Promise<Result>,
+  ) {
     this.#run = run;
+    this.#read = read;
   }
 
   /**
@@ -220,11 +292,16 @@ export class FailedJobs {
             | string
             | undefined;
         if (row === undefined) continue;
-        const [job] = selectFailed(connection, { ids: [row] });
+        const [job] = selectFailed(connection, { ids: [row], filter: selection.filter });
         if (job !== undefined && !rows.has(row)) rows.set(row, { ...toFailedRow(connection, job), id });
       }
       return [...rows.values()].sort((a, b) => byNumber(a.row, b.row));
     });
+  }
+
+  /** One step of a search, by the numbers of the rows. */
+  find(search: FailedSearch): Promise<FailedFound> {
+    return this.#read((connection) => findFailed(connection, search));
   }
 
   /** Deletes rows, and says of each whether it was there. */
