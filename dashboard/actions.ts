@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { FailedFilter } from "./contract.ts";
+import type { FailedFilter } from "../mod.ts";
 import { BadRequest } from "./bad_request.ts";
 import { readFilter } from "./failed_filter.ts";
 import type { DashboardQueue } from "./settings.ts";

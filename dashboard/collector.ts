@@ -5,7 +5,7 @@
  * @module
  */
 import { type Paused, type Progress, type QueueCounts, QueueError } from "../mod.ts";
-import type { WorkerInfo } from "./contract.ts";
+import type { WorkerInfo } from "../mod.ts";
 import { History, type Point, RANGES } from "./history.ts";
 import type { DashboardQueue } from "./settings.ts";
 
@@ -104,7 +104,7 @@ export class Collector {
     this.#viewers.add(viewer);
     if (this.#viewers.size > 1 && this.#last !== null) viewer(this.#last);
     else if (this.#over) viewer(this.#last!);
-    else if (!this.#asking) this.#wait(0);
+    else if (!this.#asking) this.#round();
     return () => {
       this.#viewers.delete(viewer);
       if (this.#viewers.size === 0 && !this.#asking && !this.#over) this.#wait(SELDOM);
@@ -113,20 +113,19 @@ export class Collector {
 
   /** Looks again at once, as something was changed here. */
   look(): void {
-    if (this.#viewers.size > 0 && !this.#asking && !this.#over) this.#wait(0);
+    if (this.#viewers.size > 0 && !this.#asking && !this.#over) this.#round();
   }
 
   #wait(milliseconds: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    const timer = this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#round();
-    }, milliseconds);
+    const timer = this.#timer = setTimeout(() => this.#round(), milliseconds);
     // It keeps no process alive. Older versions of Deno have numbers here.
     if (typeof timer === "object") timer.unref();
   }
 
   async #round(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
     this.#asking = true;
     const started = performance.now();
     try {

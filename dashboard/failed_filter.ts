@@ -4,7 +4,7 @@
  * @module
  */
 import { BadRequest } from "./bad_request.ts";
-import type { FailedFilter } from "./contract.ts";
+import type { FailedFilter } from "../mod.ts";
 
 /**
  * Reads a filter whose parts `part` answers; what is missing or empty does not matter.

@@ -5,12 +5,23 @@
  */
 import process from "node:process";
 import { type Queue, QueueError } from "../mod.ts";
-import type { Coming } from "./contract.ts";
 
 /** What a dashboard asks of a queue. */
-export type DashboardQueue =
-  & Pick<Queue, "counts" | "paused" | "pause" | "resume" | "cancel" | "progress" | "delayed">
-  & Coming;
+export type DashboardQueue = Pick<
+  Queue,
+  | "counts"
+  | "paused"
+  | "pause"
+  | "resume"
+  | "workers"
+  | "progress"
+  | "cancel"
+  | "delayed"
+  | "failed"
+  | "countFailed"
+  | "retry"
+  | "forget"
+>;
 
 /** How a dashboard is served. All may be left out. */
 export interface DashboardOptions {

@@ -429,7 +429,8 @@ inSession(
       const states = events.filter(({ name }) => name === "state");
       assert.ok(states.length >= 11, `${states.length} states`);
       const { total, queues } = states.at(-1)!.data;
-      assert.deepEqual([total.ready, total.wait, queues[0].queue], [1, 10_000, "default"]);
+      assert.deepEqual([total.ready, queues[0].queue], [1, "default"]);
+      assert.equal(Math.floor(total.wait / 1000), 10, "what is due at once is stored with whole seconds");
     }
     for (const one of watching) await one.leave();
     await session.clock.advance(59_000);
@@ -539,7 +540,7 @@ inSession("an option that cannot work is an error that names it", async (session
     assert.throws(() => dashboard(queue, options as DashboardOptions), (error: QueueError) => {
       assert.equal(error.code, "CONFIG");
       assert.match(error.message, why);
-      assert.doesNotMatch(error.message, /short"|spaces/, "no secret is shown");
+      assert.doesNotMatch(error.message, /"short"|in between/, "no secret is shown");
       return true;
     });
   }

@@ -42,7 +42,7 @@ export async function showJob(id) {
   title.focus();
 }
 
-/** @param {any} job @param {() => void} close */
+/** @param {import("../../mod.ts").JobDetail} job @param {() => void} close */
 function actsFor(job, close) {
   const then = async (/** @type {Promise<boolean>} */ asked) => {
     if (await asked) close();
@@ -55,7 +55,7 @@ function actsFor(job, close) {
     : [button("Cancel", () => then(cancelJobs([job.id])))];
 }
 
-/** @param {any} job @returns {HTMLElement[]} */
+/** @param {import("../../mod.ts").JobDetail} job @returns {HTMLElement[]} */
 function describe(job) {
   const now = Date.now();
   /** @type {[string, string][]} */
@@ -65,10 +65,20 @@ function describe(job) {
     ["Priority", String(job.priority)],
     ["Attempts", job.attempts === null ? "not known" : String(job.attempts)],
   ];
-  if (job.dueAt) {
+  if (job.dueAt !== null && job.state !== "failed") {
     facts.push(["Due", `${moment(job.dueAt)}${job.dueAt > now ? `, in ${duration(job.dueAt - now)}` : ""}`]);
   }
-  if (job.failedAt) facts.push(["Failed", `${moment(job.failedAt)}, ${ago(job.failedAt, now)}`]);
+  if (job.holder !== null) {
+    facts.push([
+      "Runs on",
+      `${job.holder.host}:${job.holder.pid}, for ${duration(Math.max(0, now - job.holder.since))}`,
+    ]);
+  }
+  if (job.leasedUntil !== null) facts.push(["Leased until", moment(job.leasedUntil)]);
+  if (job.progress !== null) {
+    facts.push(["Progress", `${Math.floor(job.progress.fraction * 100)} % ${job.progress.note ?? ""}`]);
+  }
+  if (job.failedAt !== null) facts.push(["Failed", `${moment(job.failedAt)}, ${ago(job.failedAt, now)}`]);
   /** @type {HTMLElement[]} */
   const parts = [
     make(
@@ -77,21 +87,17 @@ function describe(job) {
       ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
     ),
   ];
-  if (job.reasons?.length > 0) {
+  // That it has failed is said already.
+  const reasons = job.reasons.filter(({ code }) => code !== "failed");
+  if (reasons.length > 0) {
     parts.push(
       make("h3", {}, "Why it is not running"),
-      make(
-        "ul",
-        { className: "reasons" },
-        ...job.reasons.map((/** @type {any} */ reason) =>
-          make("li", {}, typeof reason === "string" ? reason : reason.text)
-        ),
-      ),
+      make("ul", { className: "reasons" }, ...reasons.map((reason) => make("li", {}, sentence(reason)))),
     );
   }
   if (job.error) parts.push(make("h3", {}, "Error"), block(job.error, "Error"));
   if (job.stack) parts.push(folded("Stack", block(job.stack, "Stack")));
-  if (job.history?.length > 0) {
+  if (job.history.length > 0) {
     parts.push(
       make("h3", {}, "Attempts"),
       make("ol", { className: "attempts" }, ...job.history.map(attemptOf)),
@@ -101,8 +107,11 @@ function describe(job) {
   return parts;
 }
 
-/** @param {any} record */
-function attemptOf({ attempt, startedAt, duration: took, worker, error, stack }) {
+/** @param {import("../../mod.ts").Reason} reason */
+const sentence = ({ text, until }) => until === undefined ? text : `${text} ${moment(until)}`;
+
+/** @param {import("../../mod.ts").AttemptRecord} record */
+function attemptOf({ attempt, startedAt, duration: took, worker, error, stack, retriedAt }) {
   return make(
     "li",
     {},
@@ -114,7 +123,10 @@ function attemptOf({ attempt, startedAt, duration: took, worker, error, stack })
       make("span", { className: "muted" }, `${moment(startedAt)} · ${duration(took)} · ${worker}`),
     ),
     make("p", { className: "error" }, error),
-    stack ? folded("Stack", block(stack, `Stack of attempt ${attempt}`)) : null,
+    stack === null ? null : folded("Stack", block(stack, `Stack of attempt ${attempt}`)),
+    retriedAt === undefined
+      ? null
+      : make("p", { className: "muted" }, `Retried by hand at ${moment(retriedAt)}`),
   );
 }
 
