@@ -64,6 +64,7 @@ export type {
   FailedSearch,
   FailedSelection,
   Failure,
+  Finding,
   KeyedJob,
   Listener,
   Moment,
@@ -79,6 +80,8 @@ export type {
   Reserved,
   ReserveRequest,
   RunningJob,
+  StoredJob,
+  WaitingNames,
   WorkerInfo,
   WorkerReport,
 } from "./core/driver.ts";
@@ -92,6 +95,7 @@ export {
   type SettingOptions,
 } from "./core/config.ts";
 export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
+export type { JobDetail, JobHolder, Reason, ReasonCode } from "./core/find.ts";
 export { loadJobs } from "./core/isolate/jobs_module.ts";
 export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";

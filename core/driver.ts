@@ -332,6 +332,54 @@ export interface WorkerInfo extends WorkerReport {
   readonly seenAt: number;
 }
 
+/** A job that is not done and has not failed, as its store has it. */
+export interface StoredJob {
+  /** The job. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+  /** The stored text. */
+  readonly payload: string;
+  /** Its queue. */
+  readonly queue: string;
+  /** Its priority. */
+  readonly priority: number;
+  /** Where it stands; one whose lease is over is ready. */
+  readonly state: "ready" | "delayed" | "reserved";
+  /** Attempts so far, the one that runs counted. */
+  readonly attempts: number;
+  /** Since when it has been due, or when it will be, in epoch milliseconds; `null` where the store does not know. */
+  readonly dueAt: number | null;
+  /** When its lease ends, or ended, in epoch milliseconds; `null` where no worker has it. */
+  readonly leasedUntil: number | null;
+  /** Whether it was cancelled while a worker had it. */
+  readonly cancelled: boolean;
+  /** How many jobs of its queue come before it, 1,000 at most; `null` where it is in no line. */
+  readonly ahead: number | null;
+  /** Its attempts that failed, as in {@linkcode FailedJob}. */
+  readonly history: readonly AttemptRecord[];
+}
+
+/** The names of jobs that wait on a queue. */
+export interface WaitingNames {
+  /** The queue's name. */
+  readonly queue: string;
+  /** The names, sorted, each once. */
+  readonly names: readonly string[];
+}
+
+/** What somebody found who looked whether all is well. */
+export interface Finding {
+  /** What was looked at, in a word or two. */
+  readonly what: string;
+  /** `ok`; `warn`: it works, and deserves a look; `bad`: jobs do not run, or may be lost. */
+  readonly level: "ok" | "warn" | "bad";
+  /** What is the case. */
+  readonly found: string;
+  /** What to do about it; `null` where nothing is to be done. */
+  readonly remedy: string | null;
+}
+
 /** What hears of pushes, from {@linkcode Driver.listen} on. */
 export interface Listener {
   /** Says that the listener has nothing to do: the next push, from any process, wakes it or another one that rests. */
@@ -432,6 +480,12 @@ export interface Driver {
   leave(id: string): Promise<void>;
   /** The workers whose time is not over, in the order in which they began; of more than 1,000 that many. */
   workers(now: Moment): Promise<WorkerInfo[]>;
+  /** A job that is not done and has not failed; `null` where there is none of that id. A store may have to look for it. */
+  find(id: string, now: Moment, retryAfter: number): Promise<StoredJob | null>;
+  /** The names of the first `limit` jobs, or a few more, that wait on each of these queues. */
+  waitingNames(queues: readonly string[], limit: number): Promise<WaitingNames[]>;
+  /** Looks whether the store is fit for jobs: can be written, keeps what it is given, agrees on the time. */
+  examine(now: Moment, retryAfter: number): Promise<Finding[]>;
   /** Finishes what is under way, for 2 s at most, and lets go of what the driver opened itself. */
   close(): Promise<void>;
 }

@@ -25,6 +25,7 @@ import type {
   Driver,
   FailedFilter,
   FailedJob,
+  Finding,
   KeyedJob,
   Moved,
   NewJob,
@@ -44,6 +45,8 @@ import {
   type MoveOptions,
   readFailed,
 } from "./failed.ts";
+import { examine } from "./examine.ts";
+import { findJob, type JobDetail } from "./find.ts";
 import type { HandlersDatabase } from "./isolate/messages.ts";
 import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
 import type { Pool } from "./isolate/pool.ts";
@@ -569,6 +572,41 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async clear(options: ClearOptions = {}): Promise<number> {
     return await clearWaiting(await this.#load(), options, this.#settings.retryAfter);
+  }
+
+  /**
+   * All that is known of one job, wherever it stands: its attempts, who runs it, and why it is not running.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
+   * const { id } = await queue.dispatchLater("mail", { to: "ada" }, { hours: 1 });
+   * await queue.pause("default");
+   * const job = await queue.find(id);
+   * assert.equal(job?.state, "delayed");
+   * assert.deepEqual(job.reasons.map(({ code }) => code), ["delayed", "paused", "noWorker"]);
+   * await queue.close();
+   * ```
+   *
+   * @param id What `dispatch` returned, or what {@linkcode failed} shows.
+   * @returns `null` where there is no such job, as where it is done. On Redis, where a job has no index, it is looked for.
+   * @throws {QueueError} `DB` when the store fails.
+   */
+  async find(id: string | number): Promise<JobDetail | null> {
+    return await findJob(await this.#load(), String(id), this.#settings.retryAfter);
+  }
+
+  /**
+   * Looks whether all is well: the store, its workers, and the jobs that wait for them.
+   *
+   * @returns What was looked at, each with what to do about it where something is.
+   * @throws {QueueError} `DB` when the store cannot be read.
+   */
+  async examine(): Promise<Finding[]> {
+    return await examine(await this.#load(), this.#settings.retryAfter);
   }
 
   /**

@@ -23,6 +23,7 @@ import type {
   FailedSearch,
   FailedSelection,
   Failure,
+  Finding,
   KeyedJob,
   Listener,
   Moment,
@@ -35,15 +36,20 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  StoredJob,
+  WaitingNames,
   WorkerInfo,
   WorkerReport,
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
+import { STUCK } from "./findings.ts";
 import { RedisBell } from "./redis/bell.ts";
 import { Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
 import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures, type Store } from "./redis/failures.ts";
+import { lookAtServer } from "./redis/examine.ts";
+import { RedisFinder } from "./redis/find.ts";
 import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
@@ -126,6 +132,7 @@ export class RedisDriver implements Driver {
   readonly #controls: RedisControls;
   readonly #history: RedisHistory;
   readonly #workers: RedisWorkers;
+  readonly #finder: RedisFinder;
   readonly #pushes = new Lot<Push, string[]>((pushes) => this.#sendPushes(pushes));
   readonly #completions = new Lot<Reservation, boolean>((held) => this.#sendCompletions(held));
   readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
@@ -171,6 +178,7 @@ export class RedisDriver implements Driver {
     this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
     this.#history = new RedisHistory(this.#link, this.#prefix);
     this.#workers = new RedisWorkers(this.#link, this.#prefix);
+    this.#finder = new RedisFinder(this.#link, this.#lanes, this.#history);
     const store: Store = {
       isHeld: (held) => this.#isHeld(held),
       isGone: (held) => this.#isGone(held),
@@ -487,6 +495,35 @@ export class RedisDriver implements Driver {
   /** Reads who works here. */
   workers(now: Moment): Promise<WorkerInfo[]> {
     return this.#under(() => this.#workers.read(now));
+  }
+
+  /** Looks through the lanes, some members at a time, for the job of an id. */
+  find(id: string, now: Moment, retryAfter: number): Promise<StoredJob | null> {
+    return this.#under(async () => {
+      const [{ cancelled }] = await Promise.all([this.#controls.read(), this.#readLanes()]);
+      return await this.#finder.find(id, now, retryAfter, cancelled);
+    });
+  }
+
+  /** Reads names of waiting jobs. */
+  waitingNames(queues: readonly string[], limit: number): Promise<WaitingNames[]> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      return await this.#finder.names(queues, limit);
+    });
+  }
+
+  /** Looks at the server; and at the app's database, where failures are kept there. */
+  examine(now: Moment, retryAfter: number): Promise<Finding[]> {
+    return this.#under(async () => {
+      const stuck = (await this.#count(now, retryAfter + STUCK))
+        .reduce((sum, [, , , , expired]) => sum + expired, 0);
+      const found = await lookAtServer(this.#link, this.#prefix, `${this.#prefix}queue:examined`, stuck);
+      if (this.#options.failed === "redis") return found;
+      const ofApp = await this.#app.examine(now, retryAfter);
+      const shown = ofApp.filter(({ what }) => what !== "leases");
+      return [...found, ...shown.map((one) => ({ ...one, what: `failed jobs: ${one.what}` }))];
+    });
   }
 
   /** Finishes what is under way, for 2 s at most, and closes what this driver opened. */

@@ -25,6 +25,7 @@ import type {
   FailedSearch,
   FailedSelection,
   Failure,
+  Finding,
   KeyedJob,
   Listener,
   Moment,
@@ -37,6 +38,8 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  StoredJob,
+  WaitingNames,
   WorkerInfo,
   WorkerReport,
 } from "../core/driver.ts";
@@ -64,6 +67,7 @@ import {
   retryFailed,
   selectFailed,
 } from "./sqlite/failed_jobs.ts";
+import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import {
   identityOf,
   makeFolder,
@@ -72,6 +76,7 @@ import {
   warnOfNetwork,
   warnOfVersion,
 } from "./sqlite/file.ts";
+import { findJob, namesOfWaiting } from "./sqlite/find.ts";
 import { HandlersConnection, pragmasOf } from "./sqlite/handlers.ts";
 import { CLOSE_DEADLINE, TransactionWatch, unlocked } from "./sqlite/lock.ts";
 import { availableAt, insertOnce, insertPushes, toRow } from "./sqlite/push.ts";
@@ -374,6 +379,27 @@ export class SqliteDriver implements Driver {
   workers(now: Moment): Promise<WorkerInfo[]> {
     const seconds = (now ?? Date.now()) / 1000;
     return this.#read((connection) => readWorkers(connection, seconds));
+  }
+
+  /** Reads the row of a job. */
+  find(id: string, now: Moment, retryAfter: number): Promise<StoredJob | null> {
+    const seconds = (now ?? Date.now()) / 1000;
+    return this.#read((connection) => findJob(connection, id, seconds, retryAfter / 1000));
+  }
+
+  /** Reads names of waiting jobs. */
+  waitingNames(queues: readonly string[], limit: number): Promise<WaitingNames[]> {
+    return this.#read((connection) => namesOfWaiting(connection, queues, limit));
+  }
+
+  /** Looks at the database, and tries to write. */
+  async examine(now: Moment, retryAfter: number): Promise<Finding[]> {
+    const seconds = (now ?? Date.now()) / 1000;
+    const found = await this.#read((connection) =>
+      lookAtDatabase(connection, this.#file?.path ?? null, seconds, retryAfter / 1000)
+    );
+    const writing = this.#settle((connection) => tryToWrite(connection, seconds));
+    return [ofWriting(await writing.then(() => null, (error: QueueError) => error)), ...found];
   }
 
   /**

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import process from "node:process";
-import { type Job, Snooze } from "@x/queue";
+import { type Job, type Queue, Snooze } from "@x/queue";
 import { SqliteDriver } from "../drivers/sqlite.ts";
 import { VERSION } from "../version.ts";
 import { changed, Gate, inSession } from "./session.ts";
@@ -237,3 +237,117 @@ inSession(
     assert.deepEqual(history.map(({ attempt }) => attempt), [2]);
   },
 );
+
+/** The reasons why a job is not running, as codes. */
+async function codes(queue: Pick<Queue, "find">, id: string): Promise<string[] | undefined> {
+  return (await queue.find(id))?.reasons.map(({ code }) => code);
+}
+
+inSession("a job says why it is not running, from its dispatch to its end", async (session) => {
+  const { clock, queue, work } = session;
+  const gate = new Gate();
+  const jobs = await queue({
+    hang: async (job: Job) => {
+      job.progress(0.5, "half");
+      await gate.handle(job);
+      throw new Error("no use");
+    },
+    strange: {},
+  }, { tries: 2, backoff: 30_000, log: { warn() {}, error() {} } });
+  const { id } = await jobs.dispatch("hang", undefined, { delay: 5000 });
+  assert.deepEqual(await codes(jobs, id), ["delayed", "noWorker"]);
+  await work(jobs, { queues: "other" });
+  assert.deepEqual(await codes(jobs, id), ["delayed", "noWorker"], "none for its queue");
+  await jobs.pause("default");
+  await jobs.pause();
+  await clock.advance(5000);
+  assert.deepEqual(await codes(jobs, id), ["paused", "paused", "noWorker"]);
+  // What is due at once is due since the whole second.
+  await clock.advance(1000);
+  const { id: second } = await jobs.dispatch("strange");
+  await work(jobs);
+  assert.deepEqual(await codes(jobs, second), ["paused", "paused", "noHandler", "behind"]);
+  await jobs.cancel(second);
+  assert.equal(await jobs.find(second), null);
+
+  await jobs.resume();
+  await clock.until(() => gate.inside === 1, "the job to run");
+  await clock.advance(1000);
+  const running = (await jobs.find(id))!;
+  const [worker] = (await jobs.workers()).filter(({ busy }) => busy > 0);
+  assert.deepEqual([running.state, running.attempts], ["reserved", 1]);
+  assert.deepEqual(running.holder, {
+    worker: worker.id,
+    host: worker.host,
+    pid: process.pid,
+    since: worker.running[0].since,
+  });
+  assert.deepEqual(running.progress && [running.progress.fraction, running.progress.note], [0.5, "half"]);
+  assert.deepEqual(running.reasons, [
+    { code: "leased", text: `${WORKER} runs it`, until: running.leasedUntil! },
+  ]);
+  const { id: third } = await jobs.dispatch("hang");
+  await clock.rest();
+  assert.deepEqual(await codes(jobs, third), ["busy"]);
+
+  await jobs.cancel(id);
+  assert.deepEqual(await codes(jobs, id), ["cancelled", "leased"]);
+  await clock.advance(1000);
+  gate.open();
+  await clock.until(() => gate.inside === 1 && gate.came.length === 2, "the next job to run");
+  const failed = (await jobs.find(id))!;
+  assert.deepEqual([failed.state, failed.error, failed.attempts], ["failed", "cancelled", 1]);
+  assert.deepEqual(failed.reasons.map(({ code, text }) => [code, text]), [
+    ["failed", `it has failed: queue:retry ${id} runs it again`],
+  ]);
+  gate.open();
+  await clock.rest();
+  const retried = (await jobs.find(third))!;
+  assert.deepEqual([retried.state, retried.dueAt], ["delayed", clock.now + 30_000]);
+  assert.deepEqual(retried.history.map(({ attempt, error }) => [attempt, error]), [[1, "no use"]]);
+});
+
+inSession("a job whose worker died is told from one that runs", async ({ clock, queue, work }) => {
+  const store = new SqliteDriver({ database: ":memory:" });
+  const jobs = await queue({ mail: () => {} }, { driver: store });
+  const { id } = await jobs.dispatch("mail");
+  await store.reserve({
+    queues: [{ queue: "default", limit: 1 }],
+    limit: 1,
+    prefetch: 0,
+    now: null,
+    retryAfter: 90_000,
+  });
+  const [leased] = (await jobs.find(id))!.reasons;
+  assert.deepEqual([leased.code, leased.until], ["leased", clock.now + 90_000]);
+  assert.match(leased.text, /has not told of it yet, or has died/);
+  await clock.advance(90_000);
+  assert.deepEqual(await codes(jobs, id), ["abandoned", "noWorker"]);
+  await work(jobs);
+  assert.equal(await jobs.find(id), null, "it was run");
+});
+
+inSession("an examination finds what keeps jobs from running", async ({ clock, queue, work }) => {
+  const jobs = await queue({ mail: () => {}, call: { queue: "phone" }, strange: {} });
+  const bad = async () => {
+    const findings = await jobs.examine();
+    return findings.filter(({ level }) => level !== "ok").map((
+      { what, level, found },
+    ) => [what, level, found]);
+  };
+  assert.deepEqual(await bad(), [["workers", "warn", "none is running"]]);
+  await jobs.dispatch("call");
+  assert.deepEqual(await bad(), [["workers", "bad", "none is running, and jobs wait"]]);
+  await jobs.pause("default");
+  await work(jobs, { queues: "default" });
+  await jobs.dispatch("strange");
+  assert.deepEqual(await bad(), [
+    ["queues", "bad", "jobs wait on phone, and no worker takes from there"],
+    ["handlers", "bad", "jobs wait that no worker of their queue has a handler for: strange"],
+    ["pauses", "warn", "default is paused, with 1 job ready"],
+  ]);
+  await clock.advance(5 * 60_000);
+  assert.deepEqual((await bad()).at(-1), ["oldest wait", "warn", "300 s, on phone"]);
+  await clock.advance(60 * 60_000);
+  assert.deepEqual((await bad()).at(-1)?.slice(0, 2), ["oldest wait", "bad"]);
+});

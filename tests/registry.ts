@@ -7,6 +7,9 @@ import assert from "node:assert/strict";
 import type { AttemptRecord, Driver, Reservation, WorkerReport } from "../core/driver.ts";
 import { type Check, failure, job, T, take } from "./conformance.ts";
 
+/** The lease of these tests, in milliseconds. */
+const LEASE = 90_000;
+
 /** How long a worker counts as there in these tests, in milliseconds. */
 const LIFE = 30_000;
 
@@ -14,6 +17,8 @@ const LIFE = 30_000;
 export function registering(check: Check): void {
   workers(check);
   attempts(check);
+  finding(check);
+  examining(check);
 }
 
 /** What a worker says of itself. */
@@ -194,6 +199,129 @@ function attempts(check: Check): void {
     const failed = await driver.failed({ after: null, limit: 9 });
     const told = failed.map(({ payload, history }) => [payload, history.map(({ error }) => error)]);
     assert.deepEqual(told.sort(), [["a", ["a", "a"]], ["b", ["b", "b"]], ["c", ["c"]]]);
+  });
+}
+
+function finding(check: Check): void {
+  check(
+    "a job is found wherever it stands, and no more once it is done or has failed",
+    async ({ driver }) => {
+      const [id, other] = await driver.push([
+        job({ name: "mail", payload: "p\n'1'", queue: "post", priority: 4, delay: 5000 }),
+        job({ queue: "post" }),
+      ], T);
+      const found = async (now: number) => {
+        const found = await driver.find(id, now, LEASE);
+        // Since when one has been due is not known to every store once it is.
+        return found && { ...found, dueAt: found.state === "delayed" ? found.dueAt : null };
+      };
+      const delayed = {
+        ...{ id, name: "mail", payload: "p\n'1'", queue: "post", priority: 4, state: "delayed", attempts: 0 },
+        ...{ dueAt: T + 5000, leasedUntil: null, cancelled: false, ahead: null, history: [] },
+      };
+      assert.deepEqual(await found(T), delayed);
+      const { state, dueAt } = (await found(T + 5000))!;
+      assert.deepEqual([state, dueAt], ["ready", null]);
+      const [held, rest] = await take(driver, { queues: ["post"], limit: 2, now: T + 5000 });
+      assert.deepEqual([held.id, rest.id], [id, other]);
+      const reserved = {
+        ...delayed,
+        state: "reserved",
+        attempts: 1,
+        dueAt: null,
+        leasedUntil: T + 5000 + LEASE,
+      };
+      assert.deepEqual(await found(T + 6000), reserved);
+      await driver.extend([held], T + 10_000);
+      assert.deepEqual(await found(T + 20_000), { ...reserved, leasedUntil: T + 10_000 + LEASE });
+      const over = await found(T + 10_000 + LEASE);
+      assert.deepEqual(over, { ...reserved, leasedUntil: T + 10_000 + LEASE, state: "ready" });
+      await driver.cancel(id);
+      assert.equal((await found(T + 20_000))?.cancelled, true);
+      await driver.release(held, { delay: 1000, counted: true, record: record(1) }, T + 20_000);
+      const again = await found(T + 20_000);
+      assert.deepEqual([again?.state, again?.attempts, again?.dueAt], ["delayed", 1, T + 21_000]);
+      assert.deepEqual(again?.history, [record(1)]);
+      const [last] = await take(driver, { queues: ["post"], now: T + 21_000 });
+      await driver.fail(last, failure());
+      assert.equal(await found(T + 22_000), null, "it is a failed job");
+      await driver.complete(rest);
+      assert.equal(await driver.find(other, T + 22_000, LEASE), null, "it is done");
+    },
+  );
+
+  check("a job that is ready says how many of its queue come before it", async ({ driver }) => {
+    const ids = await driver.push([
+      ...[0, 1, 2].map((number) => job({ payload: String(number) })),
+      job({ priority: 9 }),
+      job({ priority: 9 }),
+      job({ priority: -9 }),
+      job({ priority: 9, delay: 60_000 }),
+      job({ queue: "other", priority: 9 }),
+    ], T);
+    const ahead = async (index: number) => (await driver.find(ids[index], T, LEASE))?.ahead;
+    assert.deepEqual(await Promise.all([0, 1, 2].map(ahead)), [2, 3, 4]);
+    assert.deepEqual(await Promise.all([3, 4, 5].map(ahead)), [0, 1, 5]);
+    assert.deepEqual(await Promise.all([6, 7].map(ahead)), [null, 0]);
+    await take(driver, { limit: 3 });
+    assert.deepEqual(await Promise.all([0, 1, 2, 5].map(ahead)), [null, 0, 1, 2]);
+  });
+
+  check("a job is found among thousands, and those before it are counted up to 1,000", async ({ driver }) => {
+    const ids = await driver.push(Array.from({ length: 2500 }, () => job()), T);
+    assert.equal((await driver.find(ids[400], T, LEASE))?.ahead, 400);
+    assert.equal((await driver.find(ids[2499], T, LEASE))?.ahead, 1000);
+    const late = await driver.push(Array.from({ length: 300 }, () => job({ delay: 1000 })), T);
+    assert.equal((await driver.find(late[150], T, LEASE))?.state, "delayed");
+  });
+
+  check("what is no id of a job finds none", async ({ driver }) => {
+    await driver.push([job()], T);
+    for (const id of ["", "0", "none", "1 job", "*", "[0-9]*", "99999999999999999999", "a\nb", "-1"]) {
+      assert.equal(await driver.find(id, T, LEASE), null, JSON.stringify(id));
+    }
+  });
+
+  check("the names of waiting jobs are told by queue, each once", async ({ driver }) => {
+    await driver.push([
+      job({ name: "b" }),
+      job({ name: "a" }),
+      job({ name: "a", delay: 1000 }),
+      job({ name: "it's late", priority: 3, delay: 1000 }),
+      job({ name: "c", queue: "other" }),
+    ], T);
+    assert.deepEqual(await driver.waitingNames(["default", "other", "none"], 100), [
+      { queue: "default", names: ["a", "b", "it's late"] },
+      { queue: "other", names: ["c"] },
+      { queue: "none", names: [] },
+    ]);
+    assert.deepEqual(await driver.waitingNames([], 100), []);
+  });
+}
+
+function examining(check: Check): void {
+  check("a store that is fit has nothing bad, and nothing in it changes", async ({ driver }) => {
+    await driver.push([job()], T);
+    const findings = await driver.examine(T, LEASE);
+    assert.deepEqual(findings.filter(({ level }) => level === "bad"), []);
+    for (const { what, level, found, remedy } of findings) {
+      assert.equal(what !== "" && found !== "" && (level === "ok") === (remedy === null), true, what);
+    }
+    const named = new Map(findings.map(({ what, found }) => [what, found]));
+    assert.deepEqual([named.get("writing"), named.get("leases")], ["works", "none is over"]);
+    assert.equal(await driver.waiting(), 1);
+  });
+
+  check("a lease that has been over for 10 s is found", async ({ driver }) => {
+    await driver.push([job(), job()], T);
+    await take(driver, { limit: 2 });
+    const leases = async (now: number) => {
+      const finding = (await driver.examine(now, LEASE)).find(({ what }) => what === "leases");
+      return [finding?.level, finding?.found];
+    };
+    assert.deepEqual(await leases(T + LEASE + 9999), ["ok", "none is over"]);
+    const told = "2 leases are over, and no worker took the job";
+    assert.deepEqual(await leases(T + LEASE + 10_000), ["bad", told]);
   });
 }
 

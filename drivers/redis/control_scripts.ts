@@ -16,7 +16,8 @@ const MARK_LIFE = 7 * 86_400;
 /** How many cancelled jobs are remembered at most. */
 export const MOST_MARKS = 10_000;
 
-const ID = `
+/** Reads the id in a member. */
+export const ID = `
 local function idOf(member) return string.match(member, '^%d+ ([^ \\n]+) ') end
 `;
 

@@ -48,22 +48,35 @@ function makeMissing(folder: string): void {
 /** NFS, SMB and CIFS, by the magic numbers of statfs(2): WAL needs all processes on one host. */
 const NETWORK_FILE_SYSTEMS = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
 
-/** Says so where the file is on another machine. */
+/** Whether the file is on another machine, as far as that can be told. */
+export function onNetwork(path: string): boolean {
+  return NETWORK_FILE_SYSTEMS.includes(fileSystemOf(path));
+}
+
+/** Says so where it is. */
 export function warnOfNetwork(path: string, warn: Warn): void {
-  if (!NETWORK_FILE_SYSTEMS.includes(fileSystemOf(path))) return;
+  if (!onNetwork(path)) return;
   warn(
     `queue: ${path} is on a network file system: SQLite's WAL can lose data there; use a local disk or another store`,
   );
 }
 
-/** Its magic number; 0 where Deno has no permission to tell, or would ask a person for it. */
+/** Its magic number; 0 where that cannot be told. */
 function fileSystemOf(path: string): number {
   try {
-    const { Deno } = globalThis as { Deno?: { permissions: { querySync(what: object): { state: string } } } };
-    const state = Deno?.permissions.querySync({ name: "sys", kind: "statfs" }).state ?? "granted";
-    return state === "granted" ? statfsSync(dirname(path)).type >>> 0 : 0;
+    return mayLookAtFileSystem() ? statfsSync(dirname(path)).type >>> 0 : 0;
   } catch {
     return 0;
+  }
+}
+
+/** Not in Deno without the permission, for which it would ask a person. */
+export function mayLookAtFileSystem(): boolean {
+  const { Deno } = globalThis as { Deno?: { permissions: { querySync(what: object): { state: string } } } };
+  try {
+    return (Deno?.permissions.querySync({ name: "sys", kind: "statfs" }).state ?? "granted") === "granted";
+  } catch {
+    return false;
   }
 }
 
@@ -76,14 +89,19 @@ export function warnOfJournal(path: string, mode: unknown, warn: Warn): void {
 }
 
 /** The first release without a fault by which several connections can lose committed writes. */
-const SAFE_VERSION = [3, 51, 3];
+export const SAFE_VERSION: readonly number[] = [3, 51, 3];
+
+/** Whether a release is without it. */
+export function isSafeVersion(version: string): boolean {
+  const [major, minor, patch] = version.split(".").map(Number);
+  const [safeMajor, safeMinor, safePatch] = SAFE_VERSION;
+  return (major - safeMajor || minor - safeMinor || patch - safePatch) >= 0;
+}
 
 /** Says so where the library has that fault. */
 export function warnOfVersion(connection: Connection, warn: Warn): void {
   const version = String(connection.get("SELECT sqlite_version() AS version")?.version);
-  const [major, minor, patch] = version.split(".").map(Number);
-  const [safeMajor, safeMinor, safePatch] = SAFE_VERSION;
-  if ((major - safeMajor || minor - safeMinor || patch - safePatch) >= 0) return;
+  if (isSafeVersion(version)) return;
   warn(
     `queue: SQLite ${version} can lose writes where several connections share a file (https://sqlite.org/wal.html#walresetbug): ` +
       `use ${SAFE_VERSION.join(".")} or newer`,
