@@ -345,6 +345,8 @@ export class Worker {
   }
 
   #wakeIn(delay: number): void {
+    // After an error of another reservation that was under way: that wait is the next to end, and goes on.
+    if (this.#paused) return;
     this.#cancelWake?.();
     this.#cancelWake = after(Math.max(1, Math.ceil(delay)), () => this.#pump());
   }
@@ -352,7 +354,10 @@ export class Worker {
   /** A store error never ends a worker; a store that was closed for good does. */
   #backOff(error: unknown): void {
     this.#parts.log.error(describe(error));
-    if (isClosed(error)) return this.stop();
+    if (isClosed(error)) {
+      this.stop();
+      return this.#finish();
+    }
     this.#paused = true;
     this.#cancelWake?.();
     this.#cancelWake = after(waitAfter(this.#failures++), () => this.#resume());

@@ -95,6 +95,38 @@ inSession("a push while all slots are asked for is not overlooked", async (sessi
   await clock.until(() => ran.length === 3, "the others to run");
 });
 
+inSession("a reservation that fails beside one that does not: the worker goes on", async (session) => {
+  const { clock } = session;
+  const driver = session.driver(":memory:");
+  const under: { answer(): void; fail(error: Error): void }[] = [];
+  let hold = false;
+  const reserve = async (request: ReserveRequest): Promise<Reserved> => {
+    if (hold) await new Promise<void>((answer, fail) => under.push({ answer, fail }));
+    return await SqliteDriver.prototype.reserve.call(driver, request);
+  };
+  const gate = new Gate();
+  const jobs = await session.queue({ gate: gate.handle }, {
+    driver: changed(driver, { overlap: 2, reserve }),
+  });
+  await jobs.dispatch("gate", "first");
+  const worker = await session.work(jobs, { concurrency: 2 });
+  hold = true;
+  await clock.advance(1000);
+  gate.open();
+  await clock.until(() => under.length === 2, "the freed slot to be asked for, too");
+  hold = false;
+  under[0].fail(new Error("busy"));
+  await clock.rest();
+  under[1].answer();
+  await clock.rest();
+  await jobs.dispatch("gate", "second");
+  await clock.advance(1000);
+  assert.deepEqual(gate.payloads, ["first", "second"]);
+  assert.deepEqual(session.lines, ["error busy"]);
+  gate.open();
+  await worker.stop();
+});
+
 inSession("a stop hands back what several questions bring yet", async (session) => {
   const { clock } = session;
   const { driver } = slow(session, 4);
