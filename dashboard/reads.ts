@@ -54,7 +54,7 @@ export const READS: Readonly<Record<string, (reading: Reading) => Promise<unknow
   job: async ({ queue, asked }) => {
     const id = idOf(asked, "id");
     if (id === null) throw new BadRequest("id: expected the id of a job");
-    return await (queue as unknown as { find(id: string): Promise<object | null> }).find(id);
+    return await queue.find(id);
   },
 };
 

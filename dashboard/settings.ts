@@ -17,6 +17,7 @@ export type DashboardQueue = Pick<
   | "progress"
   | "cancel"
   | "delayed"
+  | "find"
   | "failed"
   | "countFailed"
   | "retry"

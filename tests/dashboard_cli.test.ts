@@ -55,7 +55,8 @@ class Command {
 
   /** Ends it as a supervisor does, and resolves with its exit status. */
   stop(): Promise<number | string> {
-    this.#child.kill("SIGTERM");
+    // In Deno, `child.kill()` makes the signal the way in which it ended, whatever becomes of it.
+    process.kill(this.#child.pid!, "SIGTERM");
     return soon(this.ended, "the dashboard to end");
   }
 
@@ -101,7 +102,7 @@ test("queue:dashboard serves the page and its changes until SIGTERM, though some
     assert.deepEqual([paused.status, await paused.json()], [200, { changed: true }]);
     assert.equal((await fetch(url + "favicon.ico")).status, 404);
     assert.equal(await command.stop(), 0);
-    await watching.leave().catch(() => {});
+    await watching.leave();
     assert.equal(command.err, "");
   });
 });
@@ -144,13 +145,6 @@ test("queue:dashboard that cannot be served says why", async () => {
           2,
           /at least 16 characters/,
         ],
-        [
-          ["--host", "192.0.2.1", "--port", "0"],
-          { QUEUE_DASHBOARD_TOKEN: TOKEN },
-          1,
-          /--host 192\.0\.2\.1: /,
-        ],
-        [["--port", "70000"], {}, 2, /--port/],
         [["--database", "none.sqlite"], {}, 1, /no database at none\.sqlite/],
       ];
       for (const [args, env, status, why] of cases) {

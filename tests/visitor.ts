@@ -80,18 +80,20 @@ export class Watching {
   /** Every event so far: its name, and its data. */
   // deno-lint-ignore no-explicit-any
   readonly events: { name: string; data: any }[] = [];
-  /** Whether the stream has ended. */
+  /** Whether the stream has ended, by whatever. */
   over = false;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
 
   constructor(response: Response) {
     this.#reader = response.body!.getReader();
-    this.#read().finally(() => this.over = true);
+    // A connection that breaks is an end, too.
+    const end = (): void => void (this.over = true);
+    this.#read().then(end, end);
   }
 
   /** Goes away, as a browser whose tab is closed. */
   async leave(): Promise<void> {
-    await this.#reader.cancel();
+    await this.#reader.cancel().catch(() => {});
   }
 
   async #read(): Promise<void> {
