@@ -11,7 +11,8 @@ const WORTH_ZIPPING = 512;
 const ALWAYS = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
-  "referrer-policy": "no-referrer",
+  // Not "no-referrer", by which the login form's Origin would be null.
+  "referrer-policy": "same-origin",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
 };
