@@ -250,7 +250,7 @@ const APP: readonly string[] = [
   "y: { range: (_, __, most) => [0, Math.max(least, (most ?? 0) * 1.15)] },",
   "},",
   "axes: [",
-  "{ ...axis, grid: { show: false }, space: 64, values: (_, ticks) => ticks.map(tick) },",
+  "{ ...axis, grid: { show: false }, space: 64, size: 28, values: (_, ticks) => ticks.map(tick) },",
   "{",
   "...axis,",
   "size: 52,",
@@ -280,7 +280,9 @@ const APP: readonly string[] = [
   "charts[0].setData([at, points.map(([, done]) => done), points.map(([, , failed]) => failed)]);",
   "charts[1].setData([at, points.map((point) => point[5])]);",
   "for (const chart of charts) {",
-  "if ((chart.cursor.left ?? -1) < 0) chart.setLegend({ idx: Math.max(0, at.length - 2) });",
+  "if ((chart.cursor.left ?? -1) < 0) {",
+  "chart.setLegend({ idx: Math.max(0, chart.data[1].findLastIndex((value) => value !== null)) });",
+  "}",
   "}",
   "const last = points.at(-1);",
   "const ready = last?.[3] ?? 0;",
@@ -1061,7 +1063,8 @@ const LOOK: readonly string[] = [
   ".u-legend .u-value{min-width: 4em;color: var(--text);font-variant-numeric: tabular-nums}",
   ".u-legend th{cursor: default;font-weight: 400}",
   ".u-legend :is(th,td){display: inline-block;padding: 0 4px 0 0;border: 0;vertical-align: middle}",
-  ".u-legend .u-marker{width: 10px;height: 3px;border: 0 !important;border-radius: 2px;background: currentColor}",
+  ".u-legend .u-marker{width: 10px;height: 0 !important;border-width: 3px 0 0 !important;border-radius: 2px}",
+  ".u-legend tr{display: inline-block !important;padding: 0 !important;border: 0 !important}",
   "table{width: 100%;border-collapse: collapse}",
   "thead th{font-size: 12px;font-weight: 400;color: var(--muted);padding-block: 4px}",
   "th,td{padding: 8px 12px;border-bottom: 1px solid var(--line);text-align: left;vertical-align: baseline}",
@@ -1105,7 +1108,7 @@ const LOOK: readonly string[] = [
   "#job .top{display: flex;align-items: start;justify-content: space-between;gap: 16px;margin-bottom: 12px}",
   "#job-body{overflow: auto;min-height: 0}",
   "#job h3{margin: 16px 0 6px;font-size: 13px;color: var(--muted);font-weight: 500}",
-  ".facts{display: grid;grid-template-columns: repeat(auto-fit,minmax(176px,1fr));gap: 10px 24px}",
+  ".facts{display: grid;grid-template-columns: repeat(auto-fit,minmax(128px,1fr));gap: 10px 24px}",
   ".facts dt{font-size: 12px;color: var(--muted)}",
   ".facts dd{overflow-wrap: anywhere}",
   "pre{font: 12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background: var(--tint);padding: 10px 12px;border-radius: 6px;max-height: 280px;overflow: auto;white-space: pre-wrap;overflow-wrap: anywhere}",
@@ -1161,4 +1164,4 @@ export const SCRIPT: string = UPLOT_SCRIPT + "\n(() => {\n" + APP.join("\n") + "
 export const STYLE: string = UPLOT_STYLE + "\n" + LOOK.join("");
 
 /** Tells these from every other version of them. */
-export const VERSION_TAG = "2e3e6b654aa5";
+export const VERSION_TAG = "bcf348cb6439";

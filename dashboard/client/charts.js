@@ -82,7 +82,7 @@ function draw(place, least, lines) {
       y: { range: (_, __, most) => [0, Math.max(least, (most ?? 0) * 1.15)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 64, values: (_, ticks) => ticks.map(tick) },
+      { ...axis, grid: { show: false }, space: 64, size: 28, values: (_, ticks) => ticks.map(tick) },
       {
         ...axis,
         size: 52,
@@ -114,8 +114,10 @@ function show() {
   charts[0].setData([at, points.map(([, done]) => done), points.map(([, , failed]) => failed)]);
   charts[1].setData([at, points.map((point) => point[5])]);
   for (const chart of charts) {
-    // The latest, unless somebody points at another one.
-    if ((chart.cursor.left ?? -1) < 0) chart.setLegend({ idx: Math.max(0, at.length - 2) });
+    // The latest that is known, unless somebody points at another one.
+    if ((chart.cursor.left ?? -1) < 0) {
+      chart.setLegend({ idx: Math.max(0, chart.data[1].findLastIndex((value) => value !== null)) });
+    }
   }
   const last = points.at(-1);
   const ready = last?.[3] ?? 0;
