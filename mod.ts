@@ -100,4 +100,6 @@ export { loadJobs } from "./core/isolate/jobs_module.ts";
 export type { ProcessesOptions } from "./core/isolate/options.ts";
 export { serveJobs } from "./core/isolate/serve.ts";
 export type { Log } from "./core/log.ts";
-export type { QueueSelection } from "./core/shares.ts";
+export type { FailedOutcome, Outcome } from "./core/attempt.ts";
+export type { AttemptEnd, Meter, Telemetry } from "./core/telemetry.ts";
+export { checkQueueSelection, type QueueSelection } from "./core/shares.ts";

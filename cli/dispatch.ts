@@ -30,6 +30,9 @@ export async function dispatch(
   const jobs = await jobsOf(context, options.jobs);
   if (!Object.hasOwn(jobs, name)) throw unknownName(name, jobs);
   const text = payload === "-" ? await standardInput() : payload;
+  if (isBrokenJson(text)) {
+    output.problem("queue: the payload begins as JSON does, and is none: it is stored as text");
+  }
   return await withQueue({ database: options.database, env, jobs }, async (queue) => {
     const { delay, priority } = options;
     const { id, duplicate } = await queue.dispatch(name, text, {
@@ -53,6 +56,17 @@ function unknownName(name: string, jobs: Jobs): CommandError {
     2,
     `no job handler named ${JSON.stringify(name)}${hint}; there are: ${names.join(", ")}`,
   );
+}
+
+/** Whether a text was most likely meant as JSON: a shell takes quotes away where they are not quoted themselves. */
+function isBrokenJson(text: string): boolean {
+  if (!/^\s*[{["]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** All of standard input, without the line break that `echo` puts at its end. */

@@ -2,22 +2,38 @@ import { statSync } from "node:fs";
 import { DEFAULT_DATABASE, type Environment, type Jobs, type Log, Queue } from "../mod.ts";
 import { CommandError } from "./command_error.ts";
 
-/** Opens the queue for `use` and closes it after. */
+/** Opens the queue for `use` and closes it after. Once `stopped` is aborted, `use` gets it whether or not it is open. */
 export async function withQueue(
-  { database, env, jobs, log }: {
+  { database, env, jobs, log, stopped }: {
     database: string | undefined;
     env: Environment;
     jobs: Jobs;
     log?: Log;
+    stopped?: AbortSignal;
   },
   use: (queue: Queue) => Promise<number>,
 ): Promise<number> {
   const queue = new Queue({ jobs, env, database, log });
   try {
-    await queue.open();
+    const opening = queue.open();
+    if (stopped === undefined) await opening;
+    else await unless(stopped, opening, log);
     return await use(queue);
   } finally {
     await queue.close();
+  }
+}
+
+/** Waits for the store, but no longer than until `stopped` is aborted; what becomes of it after that is logged. */
+async function unless(stopped: AbortSignal, opening: Promise<void>, log: Log | undefined): Promise<void> {
+  let stop!: () => void;
+  const left = new Promise<true>((resolve) => stop = () => resolve(true));
+  stopped.addEventListener("abort", stop);
+  try {
+    if (stopped.aborted) stop();
+    if (await Promise.race([left, opening])) opening.catch((error: Error) => log?.error(error.message));
+  } finally {
+    stopped.removeEventListener("abort", stop);
   }
 }
 

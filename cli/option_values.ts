@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { type Address, ADDRESS_SYNTAX, parseAddress } from "./address.ts";
 import { DURATION_SYNTAX, parseDuration } from "./duration.ts";
 
 /** An option's value as a whole number of at least `least`. commander adds the option's name and what it was. */
@@ -17,6 +18,22 @@ export function duration(least: 0 | 1): (text: string) => number {
     const milliseconds = parseDuration(text);
     if (milliseconds !== undefined && milliseconds >= least) return milliseconds;
     throw new InvalidArgumentError(`Expected ${DURATION_SYNTAX}${least === 0 ? "" : ", not 0"}.`);
+  };
+}
+
+/** An option's value as where to listen. */
+export function address(text: string): Address {
+  const parsed = parseAddress(text);
+  if (parsed !== undefined) return parsed;
+  throw new InvalidArgumentError(`Expected ${ADDRESS_SYNTAX}.`);
+}
+
+/** An option's value as one of a few words. */
+export function oneOf<const Choice extends string>(choices: readonly Choice[]): (text: string) => Choice {
+  return (text) => {
+    const found = choices.find((choice) => choice === text);
+    if (found !== undefined) return found;
+    throw new InvalidArgumentError(`Expected ${choices.join(" or ")}.`);
   };
 }
 

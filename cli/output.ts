@@ -15,6 +15,8 @@ export interface Output {
   readonly colour: boolean;
   /** How many columns the terminal has; `undefined` where standard output is none, and nothing is to be cut. */
   readonly width: number | undefined;
+  /** How many columns standard error has where it is a terminal that can be drawn on; else `undefined`. */
+  readonly errorWidth: number | undefined;
   /** Called when nobody reads standard output any more. */
   onClosed: () => void;
 }
@@ -33,6 +35,7 @@ export async function withOutput(command: (output: Output) => Promise<number>): 
     problem: (text) => err.write(oneLine(text) + "\n"),
     colour: process.stdout.isTTY === true && wantsColour(),
     width: process.stdout.isTTY === true ? process.stdout.columns : undefined,
+    errorWidth: process.stderr.isTTY === true && !isDumb() ? process.stderr.columns || 80 : undefined,
     onClosed: () => {},
   };
   out.onBroken = (error) => {
@@ -100,10 +103,19 @@ class Stream {
   };
 }
 
+/** A terminal that prints control sequences instead of obeying them. */
+function isDumb(): boolean {
+  try {
+    return process.env.TERM === "dumb";
+  } catch {
+    return false; // Deno without the permission to read it
+  }
+}
+
 /** See https://no-color.org */
 function wantsColour(): boolean {
   try {
-    return !process.env.NO_COLOR && process.env.TERM !== "dumb";
+    return !process.env.NO_COLOR && !isDumb();
   } catch {
     return true; // Deno without the permission to read it
   }

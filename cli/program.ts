@@ -1,23 +1,32 @@
-import { Command } from "commander";
+import { Argument, Command, InvalidArgumentError } from "commander";
 import { type Jobs, serveJobs } from "../mod.ts";
 import { VERSION } from "../version.ts";
 import { cancel, type CancelOptions } from "./cancel.ts";
+import { clear, type ClearOptions } from "./clear.ts";
+import { ASKED, COMPLETE, complete } from "./complete.ts";
+import { completions, type CompletionsOptions, SHELLS } from "./completions.ts";
 import type { Context } from "./context.ts";
 import { DASHBOARD_HOST, DASHBOARD_PORT, type DashboardOptions, serveDashboard } from "./dashboard.ts";
 import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
 import { failed, type FailedOptions } from "./failed.ts";
+import { doctor, type DoctorOptions } from "./doctor.ts";
+import { addFilter } from "./failed_filter.ts";
+import { LOG_FORMATS } from "./log.ts";
+import { flush, type ForgetManyOptions, moveFailed, type MoveOptions, pruneFailed } from "./move_failed.ts";
+import { monitor, type MonitorOptions } from "./monitor.ts";
 import { flat } from "./one_line.ts";
-import { duration, failedId, notEmpty, wholeNumber } from "./option_values.ts";
+import { address, duration, failedId, notEmpty, oneOf, wholeNumber } from "./option_values.ts";
 import type { Output } from "./output.ts";
 import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
 import { CHILD } from "./processes.ts";
-import { moveFailed, type MoveOptions } from "./retry_forget.ts";
+import { show, type ShowOptions } from "./show.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
 import { work, type WorkOptions } from "./work.ts";
+import { workers, type WorkersOptions } from "./workers.ts";
 
 const SETTINGS = `
 Settings come from the environment, then from .env in the current folder:
@@ -28,8 +37,10 @@ Settings come from the environment, then from .env in the current folder:
   QUEUE_RETRY_AFTER  seconds until the job of a worker that died runs again (default: 90)
   QUEUE_GRACE        seconds for running jobs after a signal, unless --grace says so (default: 30)
   QUEUE_WORKERS      jobs at a time, unless --concurrency says so (default: 1)
+  QUEUE_METRICS      where queue:work serves its metrics, unless --metrics says so (default: nowhere)
+  QUEUE_OTEL         1: queue:work traces and measures through @opentelemetry/api
 
-Exit status: 0 done; 1 the store failed, or an id is unknown; 2 the command or a setting cannot work.`;
+Exit status: 0 done; 1 the store failed, or nothing matched; 2 the command or a setting cannot work.`;
 
 /** Runs a command with what it needs to know of the process. */
 type Act = (command: (context: Context) => Promise<number>) => Promise<void>;
@@ -67,15 +78,24 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addWork(program, act, jobs === undefined);
   addMove(program, act, "retry", "put failed jobs back on their queues, with no attempts counted");
   addMove(program, act, "forget", "delete failed jobs");
+  addFlush(program, act);
+  addPruneFailed(program, act);
   addFailed(program, act);
   addStatus(program, act);
+  addMonitor(program, act);
+  addShow(program, act);
+  addWorkers(program, act);
+  addDoctor(program, act);
   addDispatch(program, act, jobs === undefined);
   addPause(program, act, "pause", "hold a queue, or all: no worker starts its jobs");
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
   addRestart(program, act);
   addCancel(program, act);
   addDashboard(program, act);
+  addClear(program, act);
+  addCompletions(program, act);
   addChild(program, act);
+  addComplete(program, act);
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
@@ -137,6 +157,12 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
       "--child-flags <flags>",
       "with --processes: flags of the runtime for each, such as Deno's permissions",
     )
+    .option(
+      "--metrics <address>",
+      "serve /metrics for Prometheus, and /health: [HOST:]PORT, by default on 127.0.0.1 (default: QUEUE_METRICS)",
+      address,
+    )
+    .option("--log <format>", "print a record of LogTape for each event: json or pretty", oneOf(LOG_FORMATS))
     .option("--quiet", "print only problems")
     .option("--json", "print a line of JSON for each event");
   if (fromModule) addJobs(command);
@@ -155,21 +181,48 @@ function addMove(program: Command, act: Act, verb: "retry" | "forget", summary: 
   const command = program.command(`queue:${verb}`)
     .summary(summary)
     .description(
-      `${summary[0]!.toUpperCase()}${summary.slice(1)}. An id that is unknown makes the exit status 1.`,
+      `${summary[0]!.toUpperCase()}${summary.slice(1)}: those that are named, all, or those that match. ` +
+        "An id that is unknown, or a filter that none matches, makes the exit status 1.",
     )
-    .argument("<id...>", "ids as queue:failed shows them, or: all")
+    .argument("[id...]", "ids as queue:failed shows them, or: all");
+  addFilter(command)
+    .option("--dry-run", "only say how many that would be, and show the first ones")
     .option("--json", "print one JSON document");
   addDatabase(command).action((ids: string[], options: MoveOptions) =>
     act((context) => moveFailed(verb, ids, options, context))
   );
 }
 
+function addFlush(program: Command, act: Act): void {
+  const command = program.command("queue:flush")
+    .summary("delete all failed jobs")
+    .description("Delete all failed jobs. In production (APP_ENV) it asks first.")
+    .option("--force", "do not ask")
+    .option("--dry-run", "only say how many that would be, and show the first ones")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ForgetManyOptions) => act((context) => flush(options, context)));
+}
+
+function addPruneFailed(program: Command, act: Act): void {
+  const command = program.command("queue:prune-failed")
+    .summary("delete failed jobs of a certain age, as from cron")
+    .description("Delete the failed jobs that failed longer ago. It asks nobody, so cron can run it.")
+    .requiredOption("--hours <n>", "how many hours ago, or longer", wholeNumber(1, 1_000_000))
+    .option("--dry-run", "only say how many that would be, and show the first ones")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ForgetManyOptions & { hours: number }) =>
+    act((context) => pruneFailed(options, context))
+  );
+}
+
 function addFailed(program: Command, act: Act): void {
   const command = program.command("queue:failed")
     .summary("list failed jobs")
-    .description("List failed jobs in the order of their ids, with the last error of each.")
+    .description("List failed jobs in the order of their ids, with the last error of each.");
+  addFilter(command)
     .option("--limit <n>", "how many at most", wholeNumber(1, 1000), 50)
-    .option("--after <id>", "only those after this id", failedId)
+    .option("--after <id>", "only those that come after this id", failedId)
+    .option("--reverse", "the highest id first")
     .option("--json", "print one JSON document, with payloads and stacks");
   addDatabase(command).action((options: FailedOptions) => act((context) => failed(options, context)));
 }
@@ -182,6 +235,61 @@ function addStatus(program: Command, act: Act): void {
     )
     .option("--json", "print one JSON document");
   addDatabase(command).action((options: StatusOptions) => act((context) => status(options, context)));
+}
+
+function addMonitor(program: Command, act: Act): void {
+  const command = program.command("queue:monitor")
+    .summary("look at queues, workers and failures, and raise an alarm")
+    .description(
+      "Look at the queues, their workers and the last failures. The exit status is 1 where something is wrong: jobs " +
+        "wait that no worker serves, or in a paused queue, or more or longer than the options allow. With --watch, " +
+        "look again and again, on a terminal in full screen, until q, Ctrl-C or a signal; then the last look decides.",
+    )
+    .option("--max <n>", "alarm when more jobs than this are ready in one queue", wholeNumber(0))
+    .option(
+      "--oldest <duration>",
+      `alarm when a job has been ready for longer: ${DURATION_SYNTAX}`,
+      duration(0),
+    )
+    .option("--watch", "look again and again")
+    .option("--interval <duration>", "with --watch: the time between two looks (default: 1s)", duration(1))
+    .option("--json", "print one JSON document; with --watch, a line for each look");
+  addDatabase(command).action((options: MonitorOptions) => act((context) => monitor(options, context)));
+}
+
+function addShow(program: Command, act: Act): void {
+  const command = program.command("queue:show")
+    .summary("show all that is known of a job, and why it is not running")
+    .description(
+      "Show a job that waits, runs or has failed: its payload, its attempts, who runs it, and why it is not running. " +
+        "An id that is unknown makes the exit status 1.",
+    )
+    .argument("<id>", "its id, as queue:dispatch, queue:work and queue:failed print it")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((id: string, options: ShowOptions) =>
+    act((context) => show(id, options, context))
+  );
+}
+
+function addWorkers(program: Command, act: Act): void {
+  const command = program.command("queue:workers")
+    .summary("list the workers and what they run")
+    .description(
+      "List the workers that the store has heard of within 30 s, in whatever process, and what they run.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: WorkersOptions) => act((context) => workers(options, context)));
+}
+
+function addDoctor(program: Command, act: Act): void {
+  const command = program.command("queue:doctor")
+    .summary("find out what is wrong, and what to do about it")
+    .description(
+      "Look at the settings, the store, the workers and the jobs that wait, each with what to do about it. " +
+        "Anything bad makes the exit status 1.",
+    )
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: DoctorOptions) => act((context) => doctor(options, context)));
 }
 
 function addDispatch(program: Command, act: Act, fromModule: boolean): void {
@@ -256,6 +364,53 @@ function addDashboard(program: Command, act: Act): void {
   addDatabase(command).action((options: DashboardOptions) =>
     act((context) => serveDashboard(options, context))
   );
+}
+
+function addClear(program: Command, act: Act): void {
+  const command = program.command("queue:clear")
+    .summary("remove waiting jobs")
+    .description(
+      "Remove the jobs that wait, ready or delayed, for good; those that run go on. In production (APP_ENV) it asks first.",
+    )
+    .option("--queue <name>", "the queue (default: every one)", notEmpty)
+    .option("--force", "do not ask")
+    .option("--dry-run", "only say how many that would be")
+    .option("--json", "print one JSON document");
+  addDatabase(command).action((options: ClearOptions) => act((context) => clear(options, context)));
+}
+
+function addCompletions(program: Command, act: Act): void {
+  program.command("queue:completions")
+    .summary("print the completions of a shell")
+    .description(
+      "Print a script by which a shell completes commands, options, queues and failed jobs; for bash: " +
+        "source <(queue queue:completions bash)",
+    )
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
+    .option("--program <name>", "by which name, or alias, you call this program", programName, "queue")
+    .helpOption("-h, --help", "print this")
+    .action((shell: (typeof SHELLS)[number], options: CompletionsOptions) =>
+      act((context) => {
+        const commands = program.createHelp().visibleCommands(program);
+        return Promise.resolve(completions(shell, options, commands, context));
+      })
+    );
+}
+
+/** Not in the help: the scripts of queue:completions ask by it. */
+function addComplete(program: Command, act: Act): void {
+  const command = program.command(COMPLETE, { hidden: true })
+    .description("Print what a shell asks for while somebody types.")
+    .addArgument(new Argument("<what>", "what is asked for").choices(ASKED));
+  addDatabase(command).action((what: (typeof ASKED)[number], options: { database?: string }) =>
+    act((context) => complete(what, options, context))
+  );
+}
+
+/** An option's value as the name of a program, which goes into a script. */
+function programName(text: string): string {
+  if (/^[\w.][\w.-]*$/.test(text)) return text;
+  throw new InvalidArgumentError("Expected a name of letters, digits, dots, dashes and underscores.");
 }
 
 function addJobs(command: Command): void {

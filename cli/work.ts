@@ -1,14 +1,18 @@
 import {
+  checkQueueSelection,
   DEFAULT_GRACE,
   type Environment,
   type Jobs,
   type Log,
-  Queue,
+  type Paused,
   QueueError,
   type WorkEvent,
 } from "../mod.ts";
+import type { Address } from "./address.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
+import { type LOG_FORMATS, type Logging, startLogging } from "./log.ts";
+import { measure, metricsAddress } from "./measure.ts";
 import { flat, oneLine } from "./one_line.ts";
 import { storeName, withQueue } from "./open_queue.ts";
 import type { Output } from "./output.ts";
@@ -32,6 +36,8 @@ export interface WorkOptions {
   readonly processes?: number;
   readonly memory?: number;
   readonly childFlags?: string;
+  readonly metrics?: Address;
+  readonly log?: typeof LOG_FORMATS[number];
   readonly quiet?: boolean;
   readonly json?: boolean;
 }
@@ -39,8 +45,10 @@ export interface WorkOptions {
 /** Runs jobs until a signal, or until the options say that it is enough. */
 export async function work(options: WorkOptions, context: Context): Promise<number> {
   const { env, output } = context;
-  await checkQueues(options.queue);
-  const processes = processesOf(options, context);
+  const names = options.queue === undefined ? null : namesOf(options.queue);
+  checkOutput(options);
+  const address = metricsAddress(options.metrics, env);
+  const processes = processesOf({ ...options, json: options.json || options.log === "json" }, context);
   // With processes, only those run the app's code.
   const jobs = processes === undefined ? await jobsOf(context, options.jobs) : {};
   const stop = new AbortController();
@@ -60,36 +68,56 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
     if (talks(options)) output.line("stopping at once");
     force.abort();
   });
+  let logging: Logging | null = null;
   try {
-    const log = logTo(output);
-    return await withQueue({ database: options.database, env, jobs, log }, async (queue) => {
+    logging = options.log === undefined ? null : await startLogging(options.log, output);
+    const log = logging?.log ?? logTo(output);
+    const settings = { database: options.database, env, jobs, log, stopped: stop.signal };
+    return await withQueue(settings, async (queue) => {
+      if (stop.signal.aborted) return status;
+      logging?.follow(queue);
+      const measuring = await measure(queue, address, env);
       const concurrency = concurrencyOf(options, env);
       if (talks(options)) output.line(banner(options, concurrency, context, jobs));
-      await queue.work({
-        signal: stop.signal,
-        forceSignal: force.signal,
-        queues: options.queue,
-        concurrency,
-        processes,
-        prefetch: options.prefetch,
-        stopWhenEmpty: options.stopWhenEmpty || options.once,
-        maxJobs: options.once ? 1 : processes === undefined ? options.maxJobs : undefined,
-        maxTime: options.maxTime,
-        grace: options.grace,
-        // They are told as events, unless nobody looks at those.
-        logFailures: !talks(options),
-        onEvent: counted(running, printer(options, context, jobs)),
-      });
+      warnOfPaused(await queue.paused(), names, output);
+      if (talks(options) && measuring.url !== null) output.line(`metrics on ${measuring.url}/metrics`);
+      try {
+        await queue.work({
+          signal: stop.signal,
+          forceSignal: force.signal,
+          queues: options.queue,
+          concurrency,
+          processes,
+          prefetch: options.prefetch,
+          stopWhenEmpty: options.stopWhenEmpty || options.once,
+          maxJobs: options.once ? 1 : processes === undefined ? options.maxJobs : undefined,
+          maxTime: options.maxTime,
+          grace: options.grace,
+          // They are told as events, unless nobody looks at those.
+          logFailures: !talks(options) && logging === null,
+          onEvent: counted(running, printer(options, context, jobs)),
+        });
+      } finally {
+        await measuring.close();
+      }
       return status;
     });
   } finally {
     unlisten();
+    await logging?.close();
   }
 }
 
 /** Whether it prints for people. */
 function talks(options: WorkOptions): boolean {
-  return !options.quiet && !options.json;
+  return !options.quiet && !options.json && options.log === undefined;
+}
+
+/** Standard output has one form. */
+function checkOutput({ log, json, quiet }: WorkOptions): void {
+  if (log !== undefined && (json || quiet)) {
+    throw new CommandError(2, `--log: expected no ${json ? "--json" : "--quiet"} beside it`);
+  }
 }
 
 /** The number of `QUEUE_WORKERS`, which the queue has checked, but one at least: `queue:work` is to work. */
@@ -116,25 +144,26 @@ function counted(
 }
 
 /**
- * Refuses queues that cannot be worked, before anything is loaded, opened or printed: the library looks at them before
- * it finds that it was told to stop.
+ * The queues of `--queue`. What cannot be worked is refused before anything is loaded, opened or printed.
+ *
+ * @throws {CommandError} 2
  */
-async function checkQueues(queues: string | undefined): Promise<void> {
-  if (queues === undefined) return;
-  const queue = new Queue({
-    jobs: {},
-    env: {},
-    database: ":memory:",
-    log: { warn: () => {}, error: () => {} },
-  });
+function namesOf(queues: string): readonly string[] {
   try {
-    await queue.work({ queues, signal: AbortSignal.abort() });
+    return checkQueueSelection(queues);
   } catch (error) {
-    if (!(error instanceof QueueError) || error.code !== "CONFIG") throw error;
+    if (!(error instanceof QueueError)) throw error;
     // The library calls it `queues`; whoever typed it knows the option.
     throw new CommandError(2, `--queue: ${error.message.slice("queue: ".length)}`);
-  } finally {
-    await queue.close();
+  }
+}
+
+/** Says which queues are paused of those that are served, all where `names` is `null`: a worker that does nothing is a riddle. */
+function warnOfPaused({ all, queues }: Paused, names: readonly string[] | null, output: Output): void {
+  if (all) return output.problem("queue: every queue is paused: queue:resume lets workers go on");
+  for (const queue of queues) {
+    if (names !== null && !names.includes(queue)) continue;
+    output.problem(`queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on`);
   }
 }
 
@@ -157,7 +186,7 @@ function printer(
   jobs: Jobs,
 ): ((event: WorkEvent) => void) | undefined {
   if (options.json) return (event) => output.line(eventJson(event, new Date()));
-  if (options.quiet) return undefined;
+  if (options.quiet || options.log !== undefined) return undefined;
   let width = Math.max(0, ...Object.keys(jobs).map((name) => widthOf(name)));
   return (event) => {
     // Of the jobs in other processes, the names are not known before.

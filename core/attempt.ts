@@ -179,6 +179,8 @@ export class LocalAttempt implements Attempt {
   #hookSignal: LazySignal | null = null;
   /** What the handler threw. */
   #thrown: ErrorOptions | null = null;
+  /** What was thrown for it, as it outlived its timeout. */
+  #timeout: Error | null = null;
   overrun: Promise<void> | null = null;
 
   /**
@@ -252,7 +254,8 @@ export class LocalAttempt implements Attempt {
     if (steering?.kind === "snooze") {
       return { verdict: "snooze", reason: steering.reason || null, retryIn: steering.delay };
     }
-    if (!(thrown instanceof Timeout)) this.#thrown = { cause: thrown };
+    // Not by its class: a proxy throws when asked for it.
+    if (thrown !== this.#timeout) this.#thrown = { cause: thrown };
     if (steering !== null) {
       const { reason } = steering;
       return { verdict: "fail", problem: reason, stack: stackOf(thrown), retryIn: 0, discarded: true };
@@ -285,7 +288,7 @@ export class LocalAttempt implements Attempt {
     } finally {
       cancel();
     }
-    if (timedOut) throw new Timeout(`timed out after ${seconds(timeout)}`);
+    if (timedOut) throw this.#timeout = new Error(`timed out after ${seconds(timeout)}`);
   }
 
   #failed(problem: string, stack: string | null): FailedOutcome {
@@ -298,11 +301,6 @@ export class LocalAttempt implements Attempt {
       retryIn: last ? 0 : backoffAfter(attempt, this.#backoff),
     };
   }
-}
-
-/** Why a timed-out attempt failed; its message alone says it. */
-class Timeout extends Error {
-  override name = "Error";
 }
 
 function seconds(milliseconds: number): string {

@@ -26,6 +26,8 @@ export interface NewJob {
   readonly priority: number;
   /** Not to be reserved before so many milliseconds have passed; 0 for at once. */
   readonly delay: number;
+  /** Where it was dispatched, as a `traceparent` of W3C Trace Context, to come with each reservation. Left out where nobody traces. */
+  readonly trace?: string;
 }
 
 /** A job to be stored once, however often it is pushed. */
@@ -60,6 +62,10 @@ export interface Reservation {
   readonly token: string;
   /** Whether it was cancelled while an earlier attempt had it: it is to be failed, and not run. Left out where it was not. */
   readonly cancelled?: true;
+  /** How long it had been due by then, in milliseconds; left out where the store does not know. */
+  readonly waited?: number;
+  /** What came with it as {@linkcode NewJob.trace}; left out where nothing did, or where that was not asked for. */
+  readonly trace?: string;
 }
 
 /** What a worker asks for. */
@@ -74,6 +80,8 @@ export interface ReserveRequest {
   readonly now: Moment;
   /** A reservation at least this old, in milliseconds, is abandoned: its job is ready again. */
   readonly retryAfter: number;
+  /** Whether the `trace` of each job is wanted, where it costs the store a question of its own. Left out where it is not. */
+  readonly traces?: true;
 }
 
 /** A queue, and how many jobs to take from it at most. One queue may stand in a request twice. */

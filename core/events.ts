@@ -6,9 +6,10 @@
 import type { Attempt, Outcome } from "./attempt.ts";
 import { describe } from "./describe.ts";
 import type { Reservation } from "./driver.ts";
-import { QueueError } from "./errors.ts";
+import { QueueError, type QueueErrorCode } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { show } from "./show.ts";
+import type { Meter } from "./telemetry.ts";
 
 /** A job, as events name it. */
 export interface EventJob {
@@ -24,7 +25,10 @@ export interface EventJob {
   readonly tries: number;
 }
 
-/** Why a job went back to its queue: its handler failed, or threw a `Snooze`, or the worker stopped. */
+/**
+ * Why a job went back to its queue: its handler failed, or threw a `Snooze`, or was stopped: as the worker stops, or as its
+ * process ended for another job's sake.
+ */
 export type ReleaseReason = "failed" | "snoozed" | "stopped";
 
 /** What a listener of each event gets. Durations are milliseconds. */
@@ -37,7 +41,12 @@ export interface QueueEvents {
     readonly duplicate: boolean;
   };
   /** A worker holds a job; it may wait there for a free slot. */
-  reserved: { readonly type: "reserved"; readonly job: Omit<EventJob, "tries"> };
+  reserved: {
+    readonly type: "reserved";
+    readonly job: Omit<EventJob, "tries">;
+    /** How long it had been due by then; `null` where the store does not know. */
+    readonly waited: number | null;
+  };
   /** A handler begins. */
   started: { readonly type: "started"; readonly job: EventJob };
   /** A job is done, and that is stored. */
@@ -76,6 +85,14 @@ export interface QueueEvents {
     readonly job: EventJob;
     /** How long the handler ran. */
     readonly duration: number;
+  };
+  /** A call of the store failed. The queue tries again by itself, save at a dispatch, which rejects. */
+  storeFailed: {
+    readonly type: "storeFailed";
+    /** What could not be done: store jobs, take some, store an outcome, or renew a lease. */
+    readonly during: "dispatch" | "reserve" | "settle" | "extend";
+    /** What went wrong. */
+    readonly error: string;
   };
   /** A worker begins. */
   workerStarted: {
@@ -122,6 +139,7 @@ const NAMES: readonly (keyof QueueEvents)[] = [
   "released",
   "failed",
   "lost",
+  "storeFailed",
   "workerStarted",
   "workerStopped",
 ];
@@ -131,6 +149,8 @@ type AnyListener = (event: never) => unknown;
 /** The listeners of a queue. Without any, an event costs a look whether there is one. */
 export class Listeners {
   readonly #log: Log;
+  /** Those that count; replaced, as the lists are. */
+  meters: readonly Meter[] = [];
   /** Replaced, not changed, so that one who leaves during an event disturbs nobody. */
   readonly #lists: { [Event in keyof QueueEvents]?: readonly AnyListener[] } = {};
 
@@ -208,6 +228,7 @@ export function announce(
   duration?: number,
   outcome?: Outcome,
 ): void {
+  if (type !== "started") { for (const meter of events.meters) meter.ended(attempt.job, type, duration!); }
   const why = RELEASED[type];
   const name = why === undefined ? type as Exclude<typeof type, "snoozed" | "handedBack"> : "released";
   const heard = events.has(name);
@@ -236,9 +257,24 @@ export function announce(
 
 /** Tells that these were reserved. */
 export function announceReserved({ events }: Audience, held: readonly Reservation[]): void {
+  for (const meter of events.meters) meter.reserved(held);
   if (!events.has("reserved")) return;
-  for (const one of held) events.emit({ type: "reserved", job: named(one) });
+  for (const one of held) events.emit({ type: "reserved", job: named(one), waited: one.waited ?? null });
 }
+
+/** Tells that a call of the store failed; that the queue was closed is no failure. */
+export function announceStoreFailed(
+  events: Listeners,
+  during: QueueEvents["storeFailed"]["during"],
+  error: unknown,
+): void {
+  if (!events.has("storeFailed")) return;
+  if (error instanceof QueueError && !STORE_CODES.includes(error.code)) return;
+  events.emit({ type: "storeFailed", during, error: describe(error) });
+}
+
+/** The codes of a store that failed. */
+const STORE_CODES: readonly QueueErrorCode[] = ["DB", "REDIS"];
 
 /** Tells that this one was handed back without having begun. */
 export function announceUnstarted({ events }: Audience, held: Reservation): void {

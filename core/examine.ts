@@ -49,10 +49,11 @@ function lookAtWorkers(workers: readonly WorkerInfo[], waiting: readonly QueueCo
     const more = workers.length > LISTED ? ", …" : "";
     return fine("workers", `${workers.length} alive (${shown}${more}), ${busy} of ${slots} slots taken`);
   }
+  const isMissed = waiting.some(({ ready }) => ready > 0);
   return {
     what: "workers",
-    level: waiting.length > 0 ? "bad" : "warn",
-    found: waiting.length > 0 ? "none is running, and jobs wait" : "none is running",
+    level: isMissed ? "bad" : "warn",
+    found: isMissed ? "none is running, and jobs wait" : "none is running",
     remedy: "start queue:work, or queue.start() in the app; in production QUEUE_WORKERS is 0",
   };
 }

@@ -40,6 +40,7 @@ export class LeaseKeeper {
   readonly #interval: number;
   readonly #moment: () => Moment;
   readonly #log: Log;
+  readonly #failed: (error: unknown) => void;
   readonly #held = new Map<Reservation, Held>();
   #cancel: (() => void) | null = null;
   /** When the timer fires, by the monotonic clock. */
@@ -49,13 +50,21 @@ export class LeaseKeeper {
   /**
    * @param retryAfter How long a lease lasts, in milliseconds.
    * @param moment What it tells the driver that the time is.
+   * @param failed Hears of store errors, besides the log.
    */
-  constructor(driver: Driver, retryAfter: number, moment: () => Moment, log: Log) {
+  constructor(
+    driver: Driver,
+    retryAfter: number,
+    moment: () => Moment,
+    log: Log,
+    failed: (error: unknown) => void,
+  ) {
     this.#driver = driver;
     this.#retryAfter = retryAfter;
     this.#interval = Math.min(retryAfter / 3, LONGEST_INTERVAL);
     this.#moment = moment;
     this.#log = log;
+    this.#failed = failed;
   }
 
   /** Takes charge of reservations that were asked for at `since`. */
@@ -132,6 +141,7 @@ export class LeaseKeeper {
       } catch (error) {
         next = Math.min(this.#retryAfter / 10, 1000);
         this.#log.error(`${describe(error)} (while renewing ${due.length} leases)`);
+        this.#failed(error);
       }
     }
     if (this.#held.size > 0) this.#arm(next);

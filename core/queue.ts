@@ -36,7 +36,14 @@ import type {
 } from "./driver.ts";
 import { type Duration, toMilliseconds } from "./duration.ts";
 import { QueueError } from "./errors.ts";
-import { Listeners, type QueueEvents, type QueueListener, type WorkEvent } from "./events.ts";
+import {
+  announceStoreFailed,
+  Listeners,
+  type QueueEvents,
+  type QueueListener,
+  type WorkEvent,
+} from "./events.ts";
+import { examine } from "./examine.ts";
 import {
   countFailed,
   type FailedIds,
@@ -45,7 +52,6 @@ import {
   type MoveOptions,
   readFailed,
 } from "./failed.ts";
-import { examine } from "./examine.ts";
 import { findJob, type JobDetail } from "./find.ts";
 import type { HandlersDatabase } from "./isolate/messages.ts";
 import { planProcesses, type ProcessesOptions, type ProcessesPlan } from "./isolate/options.ts";
@@ -56,6 +62,7 @@ import { encodePayload } from "./payload.ts";
 import { checkPriority, checkQueue, DEFAULT_QUEUE, type JobType, readJobs } from "./registry.ts";
 import { type QueueSelection, Shares } from "./shares.ts";
 import { show } from "./show.ts";
+import type { Meter, Telemetry } from "./telemetry.ts";
 import { runOnce, Worker, type WorkerOptions, type WorkerParts } from "./worker.ts";
 
 /** An open SQLite connection of the app's, by its shape. */
@@ -95,7 +102,7 @@ export interface WorkOptions {
   /**
    * How long running jobs may take after a stop. Then their signals are aborted; a second later, those that still run
    * are handed back without spending an attempt, and the worker ends: 3 s after the grace at the latest, whatever the
-   * store does. Default: `QUEUE_GRACE`, or 30 s.
+   * store does; its `processes`, where it has some, 3 s later. Default: `QUEUE_GRACE`, or 30 s.
    */
   grace?: Duration;
   /** How many jobs run at a time, 1 to 10,000. Default: 1, or one in each of the `processes`. */
@@ -183,6 +190,7 @@ export class Queue<const J extends Jobs = Jobs> {
   readonly #log: Log;
   readonly #events: Listeners;
   readonly #options: QueueOptions<J>;
+  #telemetry: Telemetry | null = null;
   #driver: Driver | null = null;
   #loading: Promise<Driver> | null = null;
   /** What `close` waits for: workers, which it stops, and single runs. */
@@ -232,11 +240,17 @@ export class Queue<const J extends Jobs = Jobs> {
   ): Promise<Dispatched> {
     const job = this.#newJob(name, rest[0], rest[1]);
     const driver = this.#driver ?? await this.#load();
-    const dispatched = rest[1]?.id === undefined
-      ? { id: (await driver.push([job], null))[0] }
-      : (await this.#pushOnce(driver, [keyed(job, rest[1])]))[0];
-    if (this.#events.has("dispatched")) this.#announce([job], [dispatched]);
-    return dispatched;
+    try {
+      let dispatched: Dispatched;
+      if (this.#telemetry !== null) [dispatched] = await this.#storeTraced(driver, [job], [rest[1]]);
+      else if (rest[1]?.id === undefined) dispatched = { id: (await driver.push([job], null))[0] };
+      else [dispatched] = await this.#pushOnce(driver, [keyed(job, rest[1])]);
+      this.#announce([job], [dispatched]);
+      return dispatched;
+    } catch (error) {
+      announceStoreFailed(this.#events, "dispatch", error);
+      throw error;
+    }
   }
 
   /**
@@ -272,25 +286,46 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async dispatchMany(entries: Iterable<DispatchEntry<J>>): Promise<Dispatched[]> {
     const jobs: NewJob[] = [];
-    const once: KeyedJob[] = [];
-    for (const [name, payload, options] of entries) {
-      const job = this.#newJob(name, payload, options);
-      jobs.push(job);
-      if (once.length > 0 || options?.id !== undefined) {
-        // From the first with an id on, all before it count as those without.
-        while (once.length < jobs.length - 1) once.push({ ...jobs[once.length], key: null });
-        once.push(keyed(job, options));
-      }
+    const options: (DispatchOptions | undefined)[] = [];
+    for (const [name, payload, how] of entries) {
+      jobs.push(this.#newJob(name, payload, how));
+      options.push(how);
     }
     const driver = this.#driver ?? await this.#load();
-    const dispatched = once.length > 0
-      ? await this.#pushOnce(driver, once)
-      : (await driver.push(jobs, null)).map((id) => ({ id }));
-    if (this.#events.has("dispatched")) this.#announce(jobs, dispatched);
-    return dispatched;
+    try {
+      const dispatched = this.#telemetry === null
+        ? await this.#store(driver, jobs, options)
+        : await this.#storeTraced(driver, jobs, options);
+      this.#announce(jobs, dispatched);
+      return dispatched;
+    } catch (error) {
+      announceStoreFailed(this.#events, "dispatch", error);
+      throw error;
+    }
+  }
+
+  async #store(
+    driver: Driver,
+    jobs: readonly NewJob[],
+    options: readonly (DispatchOptions | undefined)[],
+  ): Promise<Dispatched[]> {
+    if (options.every((how) => how?.id === undefined)) {
+      return (await driver.push(jobs, null)).map((id) => ({ id }));
+    }
+    return await this.#pushOnce(driver, jobs.map((job, index) => keyed(job, options[index])));
+  }
+
+  #storeTraced(
+    driver: Driver,
+    jobs: readonly NewJob[],
+    options: readonly (DispatchOptions | undefined)[],
+  ): Promise<Dispatched[]> {
+    return this.#telemetry!.dispatch(jobs, (traced) => this.#store(driver, traced, options));
   }
 
   #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
+    for (const meter of this.#events.meters) meter.dispatched(jobs, dispatched);
+    if (!this.#events.has("dispatched")) return;
     dispatched.forEach(({ id, duplicate = false }, index) => {
       const { name, queue } = jobs[index];
       this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });
@@ -793,6 +828,38 @@ export class Queue<const J extends Jobs = Jobs> {
   }
 
   /**
+   * Has what this process does counted, from now on. `metrics(queue)` calls it.
+   *
+   * @returns What ends that.
+   */
+  measure(meter: Meter): () => void {
+    this.#events.meters = [...this.#events.meters, meter];
+    return () => {
+      this.#events.meters = this.#events.meters.filter((one) => one !== meter);
+    };
+  }
+
+  /** The names of its job types. */
+  get names(): string[] {
+    return [...this.#types.keys()];
+  }
+
+  /**
+   * Has each dispatch and each attempt of this process traced, from the next one on. `metrics(queue, { openTelemetry })`
+   * calls it.
+   *
+   * @returns What ends that.
+   * @throws {QueueError} `CONFIG` where the queue is traced already.
+   */
+  trace(telemetry: Telemetry): () => void {
+    if (this.#telemetry !== null) throw new QueueError("CONFIG", "telemetry: the queue is traced already");
+    this.#telemetry = telemetry;
+    return () => {
+      if (this.#telemetry === telemetry) this.#telemetry = null;
+    };
+  }
+
+  /**
    * Stops its workers, as their `signal` does, and then closes what the queue opened: within their grace, 3 s, and 2 s
    * more for what is still under way, whatever the store does.
    */
@@ -839,6 +906,7 @@ export class Queue<const J extends Jobs = Jobs> {
       names: () => [...this.#types].filter(([, { handle }]) => handle !== null).map(([name]) => name),
       retryAfter: this.#settings.retryAfter,
       events: this.#events,
+      telemetry: () => this.#telemetry,
       log: this.#log,
     };
   }

@@ -14,6 +14,26 @@ import { show } from "./show.ts";
  */
 export type QueueSelection = string | readonly string[] | Readonly<Record<string, number>>;
 
+/**
+ * Looks at a selection as a worker would: before there is a queue to give it to.
+ *
+ * @example
+ * ```ts
+ * import { checkQueueSelection, QueueError } from "@x/queue";
+ * import assert from "node:assert/strict";
+ *
+ * assert.deepEqual(checkQueueSelection("high:3,low:1"), ["high", "low"]);
+ * assert.throws(() => checkQueueSelection("high,high"), QueueError);
+ * ```
+ *
+ * @param selection What is to be `queues` of a worker.
+ * @returns The names of its queues, in its order.
+ * @throws {QueueError} `CONFIG` for a selection that cannot work.
+ */
+export function checkQueueSelection(selection: QueueSelection): string[] {
+  return parse(selection).map(({ name }) => name);
+}
+
 /** One queue's account. */
 interface Account {
   readonly weight: number;
@@ -21,6 +41,13 @@ interface Account {
   credit: number;
   /** Whether it had nothing to give when it was last asked: its part goes to the others then. */
   idle: boolean;
+}
+
+/** What one request asks for. */
+interface Asked {
+  readonly want: number;
+  readonly probed: readonly string[];
+  readonly parts: ReadonlyMap<string, number>;
 }
 
 /**
@@ -34,8 +61,8 @@ export class Shares {
   /** The queues that stay known whether or not the store has jobs of theirs. */
   readonly #own: ReadonlySet<string>;
   readonly #queues: Map<string, Account>;
-  /** What was asked for, until `took` says what came. */
-  #asked: { want: number; probed: string[]; parts: Map<string, number> } | null = null;
+  /** What was asked for, by the shares of each request that is under way. */
+  readonly #asked = new WeakMap<readonly QueueShare[], Asked>();
   /** Where probing the idle ones goes on. */
   #turn = 0;
 
@@ -77,23 +104,24 @@ export class Shares {
     const { parts, credits } = this.#deal(want);
     const idle = names.filter((name) => this.#queues.get(name)!.idle);
     const probed = this.#probe(idle);
-    this.#asked = { want, probed, parts };
     // Whose turn is next gets first what others leave.
     const rest = [...credits.keys()].sort((a, b) => credits.get(b)! - credits.get(a)!).concat(idle);
-    return [
+    const shares = [
       ...probed.map((queue) => ({ queue, limit: 1 })),
       ...[...parts].map(([queue, limit]) => ({ queue, limit })),
       ...rest.map((queue) => ({ queue, limit: want })),
     ];
+    this.#asked.set(shares, { want, probed, parts });
+    return shares;
   }
 
-  /** Settles the accounts of the last `divide`, by the jobs that came. */
-  took(jobs: readonly { readonly queue: string }[]): void {
-    if (this.#asked === null) return;
+  /** Settles the accounts of one `divide`, which answered these shares, by the jobs that came. */
+  took(shares: readonly QueueShare[], jobs: readonly { readonly queue: string }[]): void {
+    const asked = this.#asked.get(shares);
+    if (asked === undefined) return;
     const given = new Map<string, number>();
     for (const { queue } of jobs) given.set(queue, (given.get(queue) ?? 0) + 1);
-    this.#markIdle(this.#asked, given);
-    this.#asked = null;
+    this.#markIdle(asked, given);
     const active = [...this.#queues].filter(([, { idle }]) => !idle);
     const sum = active.reduce((total, [, { weight }]) => total + weight, 0);
     let left = 0;
@@ -105,10 +133,7 @@ export class Shares {
     for (const [, queue] of active) queue.credit -= left / active.length;
   }
 
-  #markIdle(
-    asked: { want: number; probed: string[]; parts: Map<string, number> },
-    given: Map<string, number>,
-  ): void {
+  #markIdle(asked: Asked, given: Map<string, number>): void {
     let left = asked.want;
     for (const name of asked.probed) left -= Math.min(1, given.get(name) ?? 0);
     for (const [name, part] of asked.parts) {

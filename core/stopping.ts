@@ -7,10 +7,10 @@ import { QueueError } from "./errors.ts";
 import { after } from "./timer.ts";
 
 /** How long handlers whose signal a stop aborted may take to end, in milliseconds. */
-export const REACTION = 1000;
+const REACTION = 1000;
 
 /** How long handing back may take after that, in milliseconds. */
-export const HAND_BACK = 2000;
+const HAND_BACK = 2000;
 
 /** A stop takes its grace and this at most, in milliseconds, whatever handlers and the store do. */
 export const STOP_MARGIN: number = REACTION + HAND_BACK;
@@ -29,7 +29,7 @@ export interface StopActs {
 export class Countdown {
   readonly #grace: number;
   readonly #acts: StopActs;
-  #stage: "none" | "grace" | "reaction" | "forced" = "none";
+  #stage: "none" | "grace" | "reaction" | "forced" | "over" = "none";
   #cancel = (): void => {};
 
   /**
@@ -58,7 +58,7 @@ export class Countdown {
 
   /** Waits no longer for what runs. */
   force(): void {
-    if (this.#stage === "forced") return;
+    if (this.#stage === "forced" || this.#stage === "over") return;
     const early = this.#stage !== "reaction";
     this.#stage = "forced";
     this.#cancel();
@@ -67,8 +67,9 @@ export class Countdown {
     this.#acts.force();
   }
 
-  /** Ends it: everything is done. */
+  /** Ends it: everything is done, and what is told to stop after that has stopped. */
   cancel(): void {
+    this.#stage = "over";
     this.#cancel();
   }
 }

@@ -17,6 +17,7 @@ import { QueueError } from "./errors.ts";
 import {
   announce,
   announceReserved,
+  announceStoreFailed,
   announceUnstarted,
   type Audience,
   type Listeners,
@@ -29,6 +30,7 @@ import { Presence } from "./presence.ts";
 import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
+import type { Telemetry } from "./telemetry.ts";
 import { watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
@@ -50,6 +52,8 @@ export interface WorkerParts extends ControlParts {
   readonly names: () => readonly string[];
   /** Hears of what workers do. */
   readonly events: Listeners;
+  /** What traces attempts at this time; `null` where nobody does. */
+  readonly telemetry: () => Telemetry | null;
 }
 
 /** How a worker works. */
@@ -111,6 +115,8 @@ export class Worker {
   /** Reserved, waiting for a slot. */
   readonly #waiting: Reservation[] = [];
   #settling = 0;
+  /** End the waits of outcomes that the store refused. */
+  readonly #settlingWaits = new Set<() => void>();
   #started = 0;
   /** How many calls of `reserve` are under way, and for how many jobs. */
   #reserving = 0;
@@ -148,7 +154,13 @@ export class Worker {
     this.#parts = parts;
     this.#options = options;
     this.#overlap = parts.driver.overlap ?? 1;
-    this.#leases = new LeaseKeeper(parts.driver, parts.retryAfter, () => null, parts.log);
+    this.#leases = new LeaseKeeper(
+      parts.driver,
+      parts.retryAfter,
+      () => null,
+      parts.log,
+      (error) => announceStoreFailed(parts.events, "extend", error),
+    );
     this.#audience = { events: parts.events, onEvent: options.onEvent, log: parts.log };
     this.#controls = new ControlKeeper(parts, () => this.#restart());
     this.#presence = new Presence({
@@ -276,19 +288,21 @@ export class Worker {
     this.#asked += limit;
     this.#again = false;
     this.#leases.catchUp();
+    const queues = shares.divide(limit + prefetch);
     driver.reserve({
-      queues: shares.divide(limit + prefetch),
+      queues,
       limit,
       prefetch,
       now: null,
       retryAfter,
+      ...this.#parts.telemetry() === null ? {} : TRACED,
     }).then(
       ({ jobs, nextIn, newQueues, restarts }) => {
         this.#reserving--;
         this.#asked -= limit;
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
-        shares.took(jobs);
+        shares.took(queues, jobs);
         this.#leases.hold(jobs, since);
         announceReserved(this.#audience, jobs);
         for (const job of jobs) this.#waiting.push(job);
@@ -354,6 +368,7 @@ export class Worker {
   /** A store error never ends a worker; a store that was closed for good does. */
   #backOff(error: unknown): void {
     this.#parts.log.error(describe(error));
+    announceStoreFailed(this.#parts.events, "reserve", error);
     if (isClosed(error)) {
       this.stop();
       return this.#finish();
@@ -380,7 +395,7 @@ export class Worker {
     this.#last = attempt;
     this.#leases.started(attempt);
     if (attempt.runs) announce(this.#audience, "started", attempt);
-    this.#outside(() => attempt.run()).then((outcome) => {
+    this.#outside(() => runTraced(attempt, this.#parts)).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
@@ -430,18 +445,19 @@ export class Worker {
         else this.#lost(attempt, duration);
         break;
       } catch (error) {
+        announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
-        if (isClosed(error) || this.#givesUp(failingSince)) {
-          this.#parts.log.error(
-            `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
-          );
-          break;
+        if (!isClosed(error) && !this.#givesUp(failingSince)) {
+          if (failures === 0) {
+            this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
+          }
+          await this.#waitToSettle(waitAfter(failures));
+          if (!this.#forced) continue;
         }
-        if (failures === 0) {
-          this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
-        }
-        await new Promise<void>((resolve) => after(waitAfter(failures), resolve));
-        if (this.#forced) break;
+        this.#parts.log.error(
+          `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
+        );
+        break;
       }
     }
     this.#leases.drop(held);
@@ -452,7 +468,21 @@ export class Worker {
 
   /** Whether a worker that stops has tried for long enough to store an outcome. */
   #givesUp(failingSince: number): boolean {
-    return this.#stopping && performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
+    return this.#forced ||
+      this.#stopping && performance.now() - Math.max(this.#stoppedAt, failingSince) >= SETTLE_DEADLINE;
+  }
+
+  /** Waits before the next try, unless the stop is forced meanwhile. */
+  #waitToSettle(delay: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#settlingWaits.delete(end);
+        resolve();
+      };
+      const cancel = after(delay, end);
+      this.#settlingWaits.add(end);
+    });
   }
 
   #stored(attempt: Attempt, duration: number, outcome: Outcome): void {
@@ -519,6 +549,7 @@ export class Worker {
     this.#forced = true;
     this.#settling++;
     this.#leave();
+    for (const end of this.#settlingWaits) end();
     const now = performance.now();
     for (const [attempt, startedAt] of this.#running) {
       // One that outlived its timeout was settled then.
@@ -543,6 +574,7 @@ export class Worker {
       else this.#lost(attempt, duration);
     } catch (error) {
       // Its lease ends by itself; only the attempt stays counted.
+      announceStoreFailed(this.#parts.events, "settle", error);
       this.#parts.log.error(`${describe(error)} (while handing back ${label(held)})`);
     }
     this.#settling--;
@@ -554,6 +586,20 @@ export class Worker {
     const asking = this.#discovering || this.#reserving > 0;
     if (this.#stopping && idle && !asking && this.#settling === 0) this.#done();
   }
+}
+
+/** Asks for the traces of jobs. */
+const TRACED = { traces: true } as const;
+
+/** Runs an attempt, within its span where somebody traces. Never rejects. */
+function runTraced(attempt: Attempt, { telemetry }: WorkerParts): Promise<Outcome> {
+  const traced = telemetry();
+  if (traced === null || !attempt.runs) return attempt.run();
+  const { id, name, queue, attempt: number, tries } = attempt.job;
+  return traced.attempt(
+    { id, name, queue, attempt: number, tries, trace: attempt.held.trace },
+    () => attempt.run(),
+  );
 }
 
 /** Runs the job type's `failed` hook; `null` where it has none. Never rejects. */
@@ -583,7 +629,9 @@ export async function runOnce(
   stop: { readonly signal: AbortSignal; readonly grace: number },
 ): Promise<boolean> {
   const { driver, retryAfter, log } = parts;
-  const next = () => driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter });
+  const traced = parts.telemetry() === null ? {} : TRACED;
+  const next = () =>
+    driver.reserve({ queues: shares.divide(1), limit: 1, prefetch: 0, now, retryAfter, ...traced });
   let [held] = (await next()).jobs;
   if (held === undefined && shares.everything && shares.discover(await driver.queues())) {
     [held] = (await next()).jobs;
@@ -594,7 +642,13 @@ export async function runOnce(
   const attempt = controls.attempt(held);
   const since = instant();
   const moment = () => now === null ? null : now + performance.now() - since.monotonic;
-  const leases = new LeaseKeeper(driver, retryAfter, moment, log);
+  const leases = new LeaseKeeper(
+    driver,
+    retryAfter,
+    moment,
+    log,
+    (error) => announceStoreFailed(parts.events, "extend", error),
+  );
   leases.hold([held], since);
   leases.started(attempt);
   const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
@@ -610,7 +664,7 @@ export async function runOnce(
   const begin = () => countdown.begin();
   const run = async (): Promise<void> => {
     if (attempt.runs) announce(parts, "started", attempt);
-    const outcome = await Promise.race([attempt.run(), forced]);
+    const outcome = await Promise.race([runTraced(attempt, parts), forced]);
     const duration = performance.now() - since.monotonic;
     leases.finished(held);
     logOutcome(log, held, outcome);

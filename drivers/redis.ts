@@ -68,6 +68,7 @@ import {
   RESERVE_LIMIT,
   SEEN,
 } from "./redis/scripts.ts";
+import { Traces } from "./redis/traces.ts";
 import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
 import { RedisWorkers } from "./redis/workers.ts";
 import { SqliteDriver } from "./sqlite.ts";
@@ -108,6 +109,7 @@ const SWEEP_EVERY = 100;
 
 /** How often a reservation is tried anew because what workers are told has just changed. */
 const MOST_CHANGES = 10;
+
 /** How often a reservation looks again as there are new lanes, until it takes what it knows of. */
 const MOST_LOOKS = 4;
 
@@ -130,6 +132,7 @@ export class RedisDriver implements Driver {
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
   readonly #controls: RedisControls;
+  readonly #traces: Traces;
   readonly #history: RedisHistory;
   readonly #workers: RedisWorkers;
   readonly #finder: RedisFinder;
@@ -176,6 +179,7 @@ export class RedisDriver implements Driver {
     );
     this.#app = new SqliteDriver({ database: options.database, log: options.log });
     this.#controls = new RedisControls(this.#link, this.#lanes, this.#prefix);
+    this.#traces = new Traces(this.#link, this.#prefix);
     this.#history = new RedisHistory(this.#link, this.#prefix);
     this.#workers = new RedisWorkers(this.#link, this.#prefix);
     this.#finder = new RedisFinder(this.#link, this.#lanes, this.#history);
@@ -196,6 +200,11 @@ export class RedisDriver implements Driver {
   /** The connection of the app's database. */
   get database(): unknown {
     return this.#app.database;
+  }
+
+  /** As the driver of the app's database does. */
+  lend(held: Reservation): () => void {
+    return this.#app.lend(held);
   }
 
   /** Connects to Redis, and opens the app's database. */
@@ -239,7 +248,7 @@ export class RedisDriver implements Driver {
           looks++;
         } else {
           if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
-          return this.#toReserved(request, told, taken);
+          return this.#toReserved(request, told, await this.#traced(request, taken));
         }
       }
     });
@@ -272,7 +281,7 @@ export class RedisDriver implements Driver {
     return this.#completions.add(held).then(
       (done) => {
         const repeated = !done && this.#uncertain.has(held);
-        if (repeated || this.#controls.concerns(held)) return this.#completed(held, done, repeated);
+        if (repeated || this.#needsClearing(held)) return this.#completed(held, done, repeated);
         this.#leave();
         return done;
       },
@@ -609,6 +618,7 @@ export class RedisDriver implements Driver {
       }
       const keys = [this.#bellKey, this.#lanes.set];
       for (const { keys: [jobs, delayed] } of lanes.keys()) keys.push(jobs, delayed);
+      this.#keepTraces(pushes, ids, (push) => pushes[push].now === moment && !refused[push]);
       const pushing = this.#link.run(PUSH, keys, values);
       this.#lanes.note(lanes.keys());
       if (here) this.#bell.wakeOne();
@@ -643,9 +653,49 @@ export class RedisDriver implements Driver {
         histories[index] ?? "",
       );
     });
+    this.#keepTraces([{ jobs }], [ids], () => true);
     const stored = await this.#storing(this.#link.run(PUSH_ONCE, keys, values)) as string[];
     this.#lanes.note(lanes);
+    const unused = ids.filter((id, index) => jobs[index].trace !== undefined && stored[index] !== id);
+    if (unused.length > 0) await this.#forgetTraces(unused);
     return stored.map((id, index) => ({ id, created: id === ids[index] }));
+  }
+
+  /** A job without its trace is no worse a job: that one was not stored is logged. */
+  #keepTraces(
+    pushes: readonly { readonly jobs: readonly NewJob[] }[],
+    ids: readonly (readonly string[])[],
+    mine: (push: number) => boolean,
+  ): void {
+    pushes.forEach(({ jobs }, push) => {
+      if (!mine(push)) return;
+      this.#traces.keep(jobs, ids[push])?.catch((error) => this.#warnOfTraces(error));
+    });
+  }
+
+  /** What could not be forgotten ends by itself, within a day. */
+  async #forgetTraces(ids: readonly string[]): Promise<void> {
+    try {
+      await this.#traces.forget(ids);
+    } catch (error) {
+      this.#warnOfTraces(error);
+    }
+  }
+
+  #warnOfTraces(error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    this.#options.log?.warn(`queue: the trace of a job is missing, or stays for a day: ${why}`);
+  }
+
+  /** With their traces, where these are asked for. What was taken is held, so that a failure is no reason to reject. */
+  async #traced(request: ReserveRequest, taken: Taken): Promise<Taken> {
+    if (!request.traces || taken.jobs.length === 0) return taken;
+    try {
+      return { ...taken, jobs: await this.#traces.added(taken.jobs) };
+    } catch (error) {
+      this.#warnOfTraces(error);
+      return taken;
+    }
   }
 
   /** Says of a lost reply what it means for jobs. */
@@ -795,8 +845,14 @@ export class RedisDriver implements Driver {
     });
   }
 
+  /** Whether something is kept for a reservation, or for its job, that their end clears. */
+  #needsClearing(held: Reservation): boolean {
+    return held.trace !== undefined || this.#controls.concerns(held) || this.#history.concerns(held);
+  }
+
   async #clearing(held: Reservation, over: boolean, settling: Promise<boolean>): Promise<boolean> {
     const settled = await settling;
+    if (settled && over && held.trace !== undefined) await this.#forgetTraces([held.id]);
     if (settled && this.#controls.concerns(held)) await this.#controls.ended(held, over);
     // The outcome is stored, and what could not be cleared ends by itself: that is no failure of the caller's.
     if (settled && over && this.#history.concerns(held)) await this.#history.forget(held.id).catch(() => {});

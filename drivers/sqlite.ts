@@ -58,6 +58,7 @@ import {
 } from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
 import { nextDelayed, waitingQueues } from "./sqlite/delayed.ts";
+import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import { clearJobs } from "./sqlite/clear.ts";
 import {
   FailedJobs,
@@ -67,7 +68,6 @@ import {
   retryFailed,
   selectFailed,
 } from "./sqlite/failed_jobs.ts";
-import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import {
   identityOf,
   makeFolder,

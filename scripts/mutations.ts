@@ -139,8 +139,8 @@ const SQLITE: readonly Mutation[] = [
     name: "SQLite: failing and recording are one transaction's",
     edits: [[
       "drivers/sqlite.ts",
-      "if (!deleteHeld(connection, held)) return false;\n      insertFailed(connection, held, why);\n      return true;\n    });",
-      "if (!deleteHeld(connection, held)) return false;\n      setTimeout(() => this.#settle((connection) => [insertFailed(connection, held, why)]));\n      return true;\n    });",
+      "insertFailed(connection, held, why, withRecord(history, why.record));\n      return true;",
+      "setTimeout(() => this.#settle((connection) => [insertFailed(connection, held, why, history)]));\n      return true;",
     ]],
     tests: ["crash_points"],
   },
@@ -167,6 +167,24 @@ const SQLITE: readonly Mutation[] = [
     name: "SQLite: the bell",
     edits: [["drivers/sqlite.ts", "stored: () => this.#bell.ring(),", "stored: () => {},"]],
     tests: ["sqlite", "worker"],
+  },
+  {
+    name: "SQLite: a worker that died is swept away",
+    edits: [[
+      "drivers/sqlite/workers.ts",
+      "DELETE FROM queue_workers WHERE gone_at <= ?",
+      "SELECT 1 WHERE ? < 0",
+    ]],
+    tests: ["sqlite"],
+  },
+  {
+    name: "SQLite: a retry keeps the attempts of before",
+    edits: [[
+      "drivers/sqlite/failed_jobs.ts",
+      "json_set(history, '$[#-1].retriedAt', ?)",
+      "nullif(?, 0) AND NULL",
+    ]],
+    tests: ["sqlite"],
   },
 ];
 
@@ -260,8 +278,8 @@ const REDIS: readonly Mutation[] = [
     name: "Redis, failures in the database: pushed before deleted",
     edits: [[
       "drivers/redis/failures.ts",
-      "await this.#store.pushOnce(jobs, ids, generations);\n    const removed = await this.#table.remove(rows);",
-      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids, generations);",
+      "await this.#store.pushOnce(jobs, ids, generations, histories);\n    const removed = await this.#table.remove(rows);",
+      "const removed = await this.#table.remove(rows);\n    await this.#store.pushOnce(jobs, ids, generations, histories);",
     ]],
     tests: ["crash_points"],
   },
@@ -288,6 +306,16 @@ const REDIS: readonly Mutation[] = [
       "",
     ]],
     tests: ["redis_conformance", "redis"],
+  },
+  {
+    name: "Redis: the attempts of a job go once it is done",
+    edits: [["drivers/redis.ts", "if (settled && over && this.#history.concerns(held))", "if (false)"]],
+    tests: ["redis_registry"],
+  },
+  {
+    name: "Redis: of many attempts the middle goes",
+    edits: [["drivers/redis/history.ts", "if redis.call('LLEN', key) > ${2 * KEPT} then", "if false then"]],
+    tests: ["redis_conformance"],
   },
 ];
 
@@ -329,6 +357,29 @@ const WORKER: readonly Mutation[] = [
     name: "worker: a lost lease aborts the handler",
     edits: [["core/lease.ts", "held.attempt?.abort(", "void ("]],
     tests: ["attempt"],
+  },
+  {
+    name: "worker: what runs is told a second after it changed",
+    edits: [[
+      "core/presence.ts",
+      "const every = this.#changed ? CHANGES_EVERY : BEAT_EVERY;",
+      "const every = BEAT_EVERY;",
+    ]],
+    tests: ["registry"],
+  },
+  {
+    name: "worker: its end does not wait for the store to forget it",
+    edits: [[
+      "core/presence.ts",
+      "cancel = after(LEAVE_DEADLINE, resolve)",
+      "cancel = after(2 * LEAVE_DEADLINE, resolve)",
+    ]],
+    tests: ["registry"],
+  },
+  {
+    name: "worker: a registry that fails is told of once",
+    edits: [["core/presence.ts", "if (this.#failures !== 2 || this.#left", "if (this.#left"]],
+    tests: ["registry"],
   },
   {
     name: "attempt: a job that killed its workers is failed unrun",

@@ -1,12 +1,22 @@
-// Uses a built binary as a user would, in an empty folder, with nothing on the PATH:
+// Uses a built binary as a user would, in an empty folder, with nothing on the PATH, and no home:
 //   deno run -A scripts/smoke.ts dist/queue-bun
+// Where root runs this, the binary is run as the user of the image in deploy/Dockerfile, whose commands it takes, too.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import process from "node:process";
+import { root } from "./runtimes.ts";
 import { VERSION } from "../version.ts";
 
 const jobs = `
@@ -15,6 +25,10 @@ import process from "node:process";
 
 export default {
   crash: { tries: 1, handle: () => process.exit(3) },
+  stop: () => {
+    process.kill(process.pid, "SIGTERM");
+    return new Promise((resolve) => setTimeout(resolve, 100));
+  },
   spin: { tries: 1, timeout: 100, handle: () => { for (;;); } },
   greet: (job: { data: { name: string }; attempt: number }) =>
     appendFileSync("greeted.txt", job.data.name + " " + job.attempt),
@@ -23,11 +37,16 @@ export default {
 
 /** Throws where the binary does not do what its user expects. */
 export function smoke(binary: string): void {
+  const image = readFileSync(join(root, "deploy", "Dockerfile"), "utf8");
+  const [, uid, gid] = /^USER (\d+):(\d+)$/m.exec(image)!;
+  const user = process.getuid?.() === 0 ? { uid: Number(uid), gid: Number(gid) } : {};
   const folder = mkdtempSync(join(tmpdir(), "queue-smoke-"));
+  const program = join(folder, "queue");
   const expect = (status: number, ...args: string[]): string => {
-    const answer = spawnSync(resolve(binary), args, {
+    const answer = spawnSync(program, args, {
+      ...user,
       cwd: folder,
-      env: { PATH: "", HOME: folder },
+      env: { PATH: "", HOME: "/nonexistent" },
       encoding: "utf8",
       timeout: 60_000,
     });
@@ -38,6 +57,9 @@ export function smoke(binary: string): void {
     return answer.stdout;
   };
   try {
+    // To where that user may read it.
+    copyFileSync(binary, program);
+    if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
     assert.equal(expect(0, "--version").trim(), VERSION);
     assert.match(expect(0, "queue:work", "--help"), /--stop-when-empty/);
     assert.match(expect(0, "--help"), /queue:dispatch/);
@@ -56,6 +78,12 @@ export function smoke(binary: string): void {
     expect(0, "queue:work", "--stop-when-empty");
     assert.equal(readFileSync(join(folder, "greeted.txt"), "utf8"), "Ada 1");
     expect(0, "queue:status", "--json");
+
+    // As in a container: the health command, and a worker that is told to stop and exits with 0.
+    const [, health] = /^HEALTHCHECK .*CMD (.*)$/m.exec(image)!;
+    expect(0, ...JSON.parse(health).slice(1));
+    expect(0, "queue:dispatch", "stop");
+    assert.match(expect(0, "queue:work", "--grace=60"), /stop .* DONE\n$/);
 
     // The binary starts itself again for the processes.
     for (const name of ["crash", "spin", "greet"]) expect(0, "queue:dispatch", name, '{"name":"Bob"}');

@@ -130,17 +130,25 @@ test("mod.ts imports only core", () => {
   assert.deepEqual(sentences(strangers(["mod.ts"], "core", "version.ts")), []);
 });
 
-test("the command line and the dashboard see the library only through mod.ts", () => {
-  assert.deepEqual(sentences(strangers(["cli.ts", "cli"], "cli", "dashboard", "mod.ts", "version.ts")), []);
+test("the command line and the dashboard see the library only through mod.ts and its other faces", () => {
+  const faces = ["mod.ts", "metrics.ts", "logs.ts", "version.ts"];
+  assert.deepEqual(sentences(strangers(["cli.ts", "cli"], "cli", "dashboard", ...faces)), []);
   if (sources("dashboard").length > 0) {
     assert.deepEqual(sentences(strangers(["dashboard"], "dashboard", "mod.ts", "version.ts")), []);
   }
 });
 
+test("metrics and logs see the library only through mod.ts, and check their options as it does", () => {
+  assert.deepEqual(sentences(strangers(["metrics", "logs.ts"], "metrics", "mod.ts", "version.ts")), []);
+  const checks = ["core/duration.ts", "core/errors.ts"];
+  assert.deepEqual(sentences(strangers(["metrics.ts"], "metrics", ...checks)), []);
+});
+
 test("no file is named after what it is not about", () => {
   const vague = /(^|\/)(utils?|helpers?|types|common|constants)\.ts$/;
   assert.deepEqual(
-    sources("mod.ts", "cli.ts", "core", "cli", "drivers", "dashboard").filter((file) => vague.test(file)),
+    sources("mod.ts", "cli.ts", "core", "cli", "drivers", "dashboard", "metrics", "metrics.ts", "logs.ts")
+      .filter((file) => vague.test(file)),
     [],
   );
 });

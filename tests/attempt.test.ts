@@ -97,6 +97,9 @@ const hostile = {
     throw new Error("no");
   },
 };
+/** What an immutable draft is once it is finished: nothing can be asked of it, not even its class. */
+const revoked = Proxy.revocable(new Error("gone"), {});
+revoked.revoke();
 const cyclic: Record<string, unknown> = {};
 cyclic.itself = cyclic;
 
@@ -118,6 +121,7 @@ for (
     ["a function", () => {}, /^threw /],
     ["a cycle", cyclic, /^threw /],
     ["what cannot be shown", hostile, /^threw /],
+    ["a revoked proxy", revoked.proxy, /^threw /],
     ["lines", new Error("one\ntwo"), "one\ntwo"],
     ["text that no store takes", new Error("a\0b\ud800c"), "a\ufffdb\ufffdc"],
     ["a long text", new Error("x".repeat(1_000_000)), /^x{16384}…$/],

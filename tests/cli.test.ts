@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
@@ -26,12 +27,19 @@ const COMMANDS = [
   "queue:forget",
   "queue:failed",
   "queue:status",
+  "queue:monitor",
   "queue:dispatch",
   "queue:pause",
   "queue:resume",
   "queue:restart",
   "queue:cancel",
   "queue:dashboard",
+  "queue:show",
+  "queue:workers",
+  "queue:doctor",
+  "queue:flush",
+  "queue:prune-failed",
+  "queue:clear",
 ];
 
 /** Jobs that end in each way; `patient` until there is a file `go`. */
@@ -250,8 +258,17 @@ for (const { name, command } of runtimes()) {
           ["queue:failed \u001b]0;title\u0007", /too many arguments.*: +\]0;title +\./],
           ["queue:failed --after=abc", /--after/, /'abc'/, /an id as queue:failed shows it/],
           ["queue:list", /unknown command 'queue:list'/],
-          ["queue:retry", /missing required argument/],
+          ["queue:retry", /expected ids, all, or --name, --queue, --error, --older-than or --newer-than/],
           ["queue:retry all 7", /either all or ids/],
+          ["queue:forget all --name=mail", /either ids or all, or --name, .*, not both/],
+          ["queue:forget 7 --dry-run", /--dry-run: expected all, or --name/],
+          ["queue:retry --older-than=soon", /--older-than/, /'soon'/, /2026-12-01T03:00/],
+          ["queue:failed --newer-than=2026-13-01", /--newer-than/, /or a time, such as/],
+          ["queue:forget --error=", /--error/, /Expected something/],
+          ["queue:prune-failed", /required option '--hours <n>'/],
+          ["queue:prune-failed --hours=0", /--hours/, /from 1/],
+          ["queue:clear --queue=a,b", /queue="a,b"/],
+          ["queue:clear mail", /too many arguments/],
           ["queue:dispatch echo --delay=-5", /--delay/, /'-5'/],
           ["queue:dispatch echo --priority=high", /--priority/, /from -100 to 100/],
           ["queue:dispatch echo --queue=a,b", /queue="a,b"/],
@@ -260,6 +277,10 @@ for (const { name, command } of runtimes()) {
           ["queue:pause mail", /too many arguments/],
           ["queue:restart now", /too many arguments/],
           ["queue:cancel", /missing required argument/],
+          ["queue:monitor --max=many", /--max/, /'many'/, /whole number, 0 or more/],
+          ["queue:monitor --oldest=soon", /--oldest/, /'soon'/, /500ms/],
+          ["queue:monitor --interval=1s", /^queue: --interval: expected --watch beside it\n$/],
+          ["queue:monitor --watch --interval=10ms", /^queue: --interval: expected 100 ms or more\n$/],
           ["queue:pasue", /Did you mean queue:pause\?/],
         ];
         const ended = await session(slips.map(([line]) => line), { cwd, env: { DB_DATABASE: ":memory:" } });
@@ -361,6 +382,7 @@ for (const { name, command } of runtimes()) {
           [["default", true], ["mail", true]],
         );
         assert.doesNotMatch(said[6]!.stdout, /held/);
+        assert.equal(said[6]!.stderr, "queue: every queue is paused: queue:resume lets workers go on\n");
         const rest = ": every queue is paused, until queue:resume without --queue\n";
         assert.deepEqual(outcomes.slice(7, 13), [
           [1, "", `queue: default is not paused by its name${rest}`],
@@ -376,6 +398,50 @@ for (const { name, command } of runtimes()) {
         });
         assert.doesNotMatch(said[14]!.stdout, /paused/);
         assert.match(said[15]!.stdout, /echo held/);
+      }));
+
+    it("says which of its queues are paused when a worker begins, and no others", () =>
+      inProject(async (cwd) => {
+        await expect(0, "queue:dispatch echo", { cwd });
+        const [, , all, some, quiet, none] = await session([
+          "queue:pause --queue=mail",
+          "queue:pause --queue=slow",
+          "queue:work --stop-when-empty",
+          "queue:work --stop-when-empty --queue=fast:2,slow:1",
+          "queue:work --stop-when-empty --queue=slow --quiet",
+          "queue:work --stop-when-empty --queue=fast,default",
+        ], { cwd });
+        const held = (queue: string): string =>
+          `queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on\n`;
+        assert.equal(all!.stderr, held("mail") + held("slow"));
+        assert.equal(some!.stderr, held("slow"));
+        assert.deepEqual([quiet!.stdout, quiet!.stderr], ["", held("slow")]);
+        assert.equal(none!.stderr, "");
+      }));
+
+    it("warns of a payload that was meant as JSON and is none, and stores it all the same", () =>
+      inProject(async (cwd) => {
+        const warning = "queue: the payload begins as JSON does, and is none: it is stored as text\n";
+        const said = await session([
+          "queue:dispatch echo {name:Ada}",
+          "queue:dispatch echo [1,2",
+          'queue:dispatch echo "Ada',
+          'queue:dispatch echo {"name":"Ada"}',
+          "queue:dispatch echo Ada",
+          "queue:dispatch echo 007",
+        ], { cwd });
+        assert.deepEqual(
+          said.map(({ status, stdout }) => [status, stdout]),
+          [1, 2, 3, 4, 5, 6].map((id) => [
+            0,
+            `dispatched ${id} echo\n`,
+          ]),
+        );
+        assert.deepEqual(said.map(({ stderr }) => stderr), [warning, warning, warning, "", "", ""]);
+        const worked = await expect(0, "queue:work --stop-when-empty", { cwd });
+        for (const payload of ["{name:Ada}", "[1,2", '"Ada', '{"name":"Ada"}', "Ada", "007"]) {
+          assert.ok(worked.stdout.includes(`echo ${payload}\n`), payload);
+        }
       }));
 
     it("cancels jobs that wait, and one that runs in another process", () =>
@@ -482,6 +548,97 @@ for (const { name, command } of runtimes()) {
         assert.match(status!.stdout, /^default +2 +0 +0 +0 /m);
       }));
 
+    it("chooses failed jobs by name, queue, error and age, and tries out before", () =>
+      inFolder(async (cwd) => {
+        const broken = (job: { payload: string }): never => {
+          throw new Error(`Upstream ${job.payload}`);
+        };
+        await withQueue(
+          cwd,
+          { mail: { tries: 1, handle: broken }, bill: { tries: 1, handle: broken } },
+          async (queue) => {
+            await queue.dispatchMany([["mail", 503], ["bill", 503, { queue: "slow" }], ["mail", 404]]);
+            await queue.work({ stopWhenEmpty: true });
+          },
+        );
+        const [list, none, old, dry, dryAll, missed, retried, forgotten, missedJson, rest] = await session([
+          "queue:failed --error=upstream --reverse --limit=2",
+          "queue:failed --queue=none",
+          "queue:failed --older-than=2h --json",
+          "queue:retry --error=503 --newer-than=1h --dry-run",
+          "queue:forget all --dry-run --json",
+          "queue:retry --name=mail --older-than=1d",
+          "queue:retry --error=UPSTREAM --name=mail --queue=default",
+          "queue:forget --queue=slow --newer-than=2026-01-01 --json",
+          "queue:forget --queue=slow --json",
+          "queue:status --json",
+        ], { cwd });
+        const ids = list!.stdout.split("\n").slice(1, 3).map((line) => line.trim().split(" ")[0]);
+        assert.equal(ids[0]! > ids[1]!, true, "the highest first");
+        assert.match(list!.stdout, /^more: queue:failed --after=\d --reverse and the same filter$/m);
+        assert.deepEqual(none, { status: 0, stdout: "no failed jobs match\n", stderr: "" });
+        assert.deepEqual(JSON.parse(old!.stdout), { failed: [], next: null });
+
+        assert.match(dry!.stdout, /^would retry 2 failed jobs\nID {2}NAME/);
+        assert.equal(dry!.stdout.trimEnd().split("\n").length, 4);
+        const { dryRun, count, first } = JSON.parse(dryAll!.stdout);
+        assert.deepEqual([dryRun, count, first.length], [true, 3, 3]);
+        assert.deepEqual(Object.keys(first[0]), ["id", "name", "queue", "attempts", "failedAt", "error"]);
+        assert.deepEqual(missed, { status: 1, stdout: "", stderr: "queue: no failed job matches\n" });
+        assert.match(
+          retried!.stdout,
+          /^retried \d mail\nretried \d mail\n$/,
+          "a dry run had changed nothing",
+        );
+        assert.deepEqual(JSON.parse(forgotten!.stdout).forgotten.map(({ name }: { name: string }) => name), [
+          "bill",
+        ]);
+        assert.equal(missedJson!.status, 1);
+        assert.deepEqual(JSON.parse(missedJson!.stdout), { forgotten: [], unknown: [] });
+        const { total } = JSON.parse(rest!.stdout);
+        assert.deepEqual([total.ready, total.failed], [2, 0]);
+      }));
+
+    it("flushes and prunes failed jobs, and clears waiting ones; in production not without --force", () =>
+      inFolder(async (cwd) => {
+        await seedFailed(cwd, 3);
+        await withQueue(
+          cwd,
+          { later: () => {} },
+          (queue) =>
+            queue.dispatchMany([["later", 1], ["later", 2, { queue: "slow", delay: 60_000 }], ["later", 3]]),
+        );
+        const refused = await session(["queue:flush", "queue:clear", "queue:clear --dry-run"], {
+          cwd,
+          env: { APP_ENV: "production" },
+        });
+        for (const { status, stdout, stderr } of refused.slice(0, 2)) {
+          assert.deepEqual([status, stdout], [2, ""]);
+          assert.match(stderr, /^queue: APP_ENV=production, .* expected --force\n$/);
+        }
+        assert.equal(refused[2]!.stdout, "would remove 3 waiting jobs of every queue\n");
+        const [young, dry, flushed, again, one, json, none, status] = await session([
+          "queue:prune-failed --hours=1",
+          "queue:flush --dry-run",
+          "queue:flush --force",
+          "queue:flush --json",
+          "queue:clear --queue=slow --force",
+          "queue:clear --json --force",
+          "queue:clear --queue=slow --force",
+          "queue:status",
+        ], { cwd, env: { APP_ENV: "production" } });
+        assert.deepEqual(young, { status: 0, stdout: "forgot 0 failed jobs\n", stderr: "" });
+        assert.match(dry!.stdout, /^would forget 3 failed jobs\n/);
+        assert.deepEqual(flushed, { status: 0, stdout: "forgot 3 failed jobs\n", stderr: "" });
+        assert.equal(again!.status, 2, "also where there is nothing");
+        assert.deepEqual(one, { status: 0, stdout: "removed 1 waiting job of slow\n", stderr: "" });
+        assert.deepEqual(JSON.parse(json!.stdout), { count: 2 });
+        assert.deepEqual(none, { status: 0, stdout: "removed 0 waiting jobs of slow\n", stderr: "" });
+        assert.equal(status!.stdout, "no jobs\n");
+        const [local] = await session(["queue:flush --json"], { cwd });
+        assert.deepEqual([local!.status, JSON.parse(local!.stdout)], [0, { count: 0 }]);
+      }));
+
     it("says once of each attempt how it ended", () =>
       inProject(async (cwd) => {
         await seed(cwd, ["flaky", "broken"]);
@@ -571,6 +728,33 @@ for (const { name, command } of runtimes()) {
           await withQueue(cwd, {}, async (queue) => assert.equal(await queue.waiting(), 1));
         })
       )).then(() => {}));
+
+    it("ends with 0 at a signal though the store is locked before it is open", () =>
+      inProject(async (cwd) => {
+        writeFileSync(
+          join(cwd, "jobs.ts"),
+          `import process from "node:process";
+          const look = setInterval(() => {
+            if (process.listenerCount("SIGTERM") === 0) return;
+            clearInterval(look);
+            console.log("it listens");
+          }, 5);
+          export default { echo: () => {} };`,
+        );
+        const file = join(cwd, "locked.sqlite");
+        const other = new DatabaseSync(file);
+        other.exec("BEGIN IMMEDIATE; CREATE TABLE t (x)");
+        try {
+          const worker = start(["queue:work", "--grace=0", "--database", file], { cwd });
+          await worker.saw("it listens");
+          worker.signal("SIGTERM");
+          const { status, stderr } = await worker.ended;
+          assert.equal(status, 0, stderr);
+          assert.match(stderr, /locked while the queue was closed\n$/);
+        } finally {
+          other.close();
+        }
+      }));
 
     it("stops at once at a second signal, and hands back what it ran", () =>
       inProject(async (cwd) => {
@@ -745,6 +929,149 @@ for (const { name, command } of runtimes()) {
         const missing = await expect(1, "queue:status", { cwd, env: other });
         assert.equal(missing.stderr, "queue: no database at other.sqlite\n");
         await expect(0, "queue:status --database=data/app.sqlite", { cwd, env: other });
+      }));
+
+    it("shows a job: its attempts, and why it is not running", () =>
+      inProject(async (cwd) => {
+        await seedFailed(cwd, 1);
+        await withQueue(cwd, { echo: () => {} }, async (queue) => {
+          await queue.dispatch("echo", "\u001b[31mred\nline", {
+            delay: 3_600_000,
+            queue: "mail",
+            priority: 4,
+          });
+        });
+        const [waiting, failed, json, again, retried, gone, none] = await session([
+          "queue:show 2",
+          "queue:show 1",
+          "queue:show 1 --json",
+          "queue:retry 1",
+          "queue:show 1 --json",
+          "queue:show 99",
+          "queue:show",
+        ], { cwd });
+        assert.equal(
+          waiting!.stdout.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, "TIME").replace(
+            /in [\d msh]+\)/g,
+            "in N)",
+          ),
+          [
+            "job       2 echo",
+            "state     delayed",
+            "queue     mail, priority 4",
+            "attempts  0",
+            "due       TIME (in N)",
+            "payload   [31mred line",
+            "why it is not running",
+            "  - it is not due yet, until TIME (in N)",
+            "  - no worker is running",
+            "",
+          ].join("\n"),
+        );
+        assert.match(failed!.stdout, /^job {7}1 broken\nstate {5}failed\n/);
+        assert.match(
+          failed!.stdout,
+          /\n {2}- it has failed: queue:retry 1 runs it again\nfailed attempts\n {2}1 {2}/,
+        );
+        assert.match(
+          failed!.stdout,
+          /\n {2}1 {2}\S+ \S+, after \d+ m?s, by \S+:\d+\n {5}broken x+…\n {7}Error: /,
+        );
+        const job = JSON.parse(json!.stdout);
+        const FIELDS =
+          "attempts cancelled dueAt error failedAt history holder id leasedUntil name payload priority " +
+          "progress queue reasons stack state";
+        assert.equal(Object.keys(job).sort().join(" "), FIELDS);
+        const ATTEMPT = "attempt duration error retriedAt stack startedAt worker";
+        assert.equal(Object.keys(job.history[0]).sort().join(" "), ATTEMPT);
+        assert.deepEqual([job.state, job.attempts, job.history.length, job.dueAt], ["failed", 1, 1, null]);
+        assert.match(job.history[0].startedAt, /^\d{4}-\d\d-\d\dT.*Z$/);
+        assert.equal(again!.status, 0);
+        const ready = JSON.parse(retried!.stdout);
+        assert.deepEqual([ready.state, ready.attempts, ready.failedAt], ["ready", 0, null]);
+        assert.match(ready.history[0].retriedAt, /^\d{4}-\d\d-\d\dT.*Z$/);
+        assert.deepEqual(gone, {
+          status: 1,
+          stdout: "",
+          stderr: "queue: no job 99: it is done, was cancelled or forgotten, or never was\n",
+        });
+        assert.equal(none!.status, 2, "an id is needed");
+      }));
+
+    it("shows the workers and what they run, and who has a job", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["patient"]);
+        const worker = start(["queue:work", "--queue=default", "--concurrency=2"], { cwd });
+        await worker.saw("START");
+        const listed = await until(async () => {
+          const { workers } = JSON.parse((await expect(0, "queue:workers --json", { cwd })).stdout);
+          return workers[0]?.running.length === 1 ? workers : null;
+        }, "the running job to be told of");
+        assert.equal(listed.length, 1);
+        const FIELDS = "busy concurrency host id names pid processed queues running seenAt startedAt version";
+        assert.equal(Object.keys(listed[0]).sort().join(" "), FIELDS);
+        const { pid, host, queues, concurrency, busy, running: [job] } = listed[0];
+        assert.deepEqual([pid, queues, concurrency, busy], [worker.child.pid, ["default"], 2, 1]);
+        assert.deepEqual([job.id, job.name, job.queue, job.attempt], ["1", "patient", "default", 1]);
+        const [table, shown] = await session(["queue:workers", "queue:show 1"], { cwd });
+        const [heading, line] = table!.stdout.split("\n");
+        assert.match(heading!, /^WORKER +VERSION +STARTED +SEEN +SLOTS +PROCESSED +QUEUES +RUNNING$/);
+        assert.equal(line!.startsWith(`${host}:${pid} `), true, line);
+        assert.match(line!, / 1\/2 +0 +default +patient 1 \([^)]+\)$/);
+        assert.match(shown!.stdout, /\nstate {5}reserved\n/);
+        assert.equal(
+          shown!.stdout.includes(`\nwho has it\n  - ${host}:${pid} runs it, until `),
+          true,
+          shown!.stdout,
+        );
+        writeFileSync(join(cwd, "go"), "");
+        await worker.saw("DONE");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+        assert.equal((await expect(0, "queue:workers", { cwd })).stdout, "no workers\n");
+      }));
+
+    it("finds out what is wrong, and says what to do about it", () =>
+      inProject(async (cwd) => {
+        const missing = await expect(1, "queue:doctor", { cwd });
+        assert.match(
+          missing.stdout,
+          /^BAD {3}store {2}no database at storage\/database\.sqlite\n +-> set DB_DATABASE/,
+        );
+        assert.equal(existsSync(join(cwd, "storage")), false, "to look makes no file");
+        const wrong = await expect(1, "queue:doctor", { cwd, env: { QUEUE_TRIES: "many" } });
+        assert.match(wrong.stdout, /^BAD {3}store/, "the first that is in the way");
+
+        await seed(cwd, ["patient"]);
+        const unset = await expect(1, "queue:doctor", { cwd, env: { QUEUE_TRIES: "many" } });
+        assert.match(unset.stdout, /^BAD {3}settings {2}QUEUE_TRIES="?many"?: .*\n +-> set what is expected/);
+        const idle = await expect(1, "queue:doctor", { cwd });
+        assert.match(idle.stdout, /^OK {4}store +storage\/database\.sqlite$/m);
+        assert.match(idle.stdout, /^OK {4}journal mode +wal$/m);
+        assert.match(idle.stdout, /^BAD {3}workers +none is running, and jobs wait\n +-> start queue:work/m);
+        assert.match(idle.stdout, /^1 bad, \d to look at, \d+ ok\n$/m);
+
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("START");
+        const { findings, bad } = JSON.parse((await expect(0, "queue:doctor --json", { cwd })).stdout);
+        assert.equal(bad, 0);
+        for (const finding of findings) {
+          assert.equal(Object.keys(finding).join(" "), "what level found remedy");
+          assert.equal(finding.remedy === null, finding.level === "ok", finding.what);
+        }
+        const named = new Map(findings.map((one: { what: string; found: string }) => [one.what, one.found]));
+        assert.match(String(named.get("workers")), /^1 alive \(\S+:\d+\), [01] of 1 slots taken$/);
+        writeFileSync(join(cwd, "go"), "");
+        await worker.saw("DONE");
+        worker.signal("SIGTERM");
+        assert.equal((await worker.ended).status, 0);
+
+        writeFileSync(
+          join(cwd, "storage/database.sqlite"),
+          "no database at all, but text that is long enough",
+        );
+        const broken = await expect(1, "queue:doctor", { cwd });
+        assert.match(broken.stdout, /^BAD {3}store {2}.*not a database.*\n +-> see that/);
       }));
 
     it("takes nothing from .env but the queue's own settings", () =>

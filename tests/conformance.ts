@@ -139,7 +139,7 @@ function pushing(check: Check): void {
     assert.equal(typeof id, "string");
     const [held, ...more] = await take(driver, { queues: ["post"], limit: 10 });
     assert.deepEqual(more, []);
-    assert.deepEqual({ ...held, token: "" }, {
+    assert.deepEqual(bare(held), {
       id,
       name: "mail",
       payload: '{"to":1}',
@@ -484,7 +484,7 @@ function leases(check: Check): void {
         "still reserved",
       );
       const [held] = await take(driver, { queues: ["post"], now: start + LEASE });
-      assert.deepEqual({ ...held, token: "" }, {
+      assert.deepEqual(bare(held), {
         id,
         name: "job",
         payload: "p",
@@ -637,7 +637,7 @@ function settling(check: Check): void {
     const early = await reserve(driver, { queues: ["post"], now: T + 10_000 });
     assert.deepEqual([early.jobs, early.nextIn], [[], 1]);
     const [again] = await take(driver, { queues: ["post"], now: T + 10_001 });
-    assert.deepEqual({ ...again, token: "" }, {
+    assert.deepEqual(bare(again), {
       id,
       name: "job",
       payload: "p",
@@ -1091,6 +1091,41 @@ function looking(check: Check): void {
     assert.deepEqual(oldest, [["a", T - 5000], ["b", null]]);
   }, "due times");
 
+  check("a reservation says for how long its job had been due", async ({ driver }) => {
+    await driver.push([job(), job({ queue: "later", delay: 3000 })], T + 250);
+    const [first] = await take(driver, { now: T + 1000 });
+    assert.equal(first.waited, 750, "to the millisecond, also where it was due at once");
+    assert.equal((await take(driver, { queues: ["later"], now: T + 3300 }))[0].waited, 50);
+    await driver.release(first, { delay: 500, counted: true }, T + 2000);
+    const [second] = await take(driver, { now: T + 2600 });
+    assert.equal(second.waited, 100, "since its backoff was over");
+    await driver.fail(second, failure());
+    await driver.retry({ after: null, limit: 10 }, T + 5000);
+    assert.equal((await take(driver, { now: T + 5010 }))[0].waited, 10, "since it was put back");
+  }, "due times");
+
+  check("the trace of a dispatch comes with each reservation that asks for it", async ({ driver }) => {
+    const [trace, other] = ["1", "2"].map((one) => `00-${one.repeat(32)}-${one.repeat(16)}-01`);
+    await driver.push([job({ trace }), job({ queue: "plain" })], T);
+    await driver.pushOnce([{ ...job({ trace: other, queue: "keyed" }), key: "k" }], T);
+    const again = `00-${"3".repeat(32)}-${"3".repeat(16)}-01`;
+    await driver.pushOnce([{ ...job({ trace: again, queue: "keyed" }), key: "k" }], T);
+    const [held] = await take(driver, { traces: true });
+    assert.equal(held.trace, trace);
+    await driver.release(held, { delay: 0, counted: true }, T);
+    const [second] = await take(driver, { traces: true });
+    assert.deepEqual([second.attempt, second.trace], [2, trace], "with the next attempt, too");
+    const [plain] = await take(driver, { queues: ["plain"], traces: true });
+    assert.equal("trace" in plain, false, "nobody traced it");
+    const [keyed] = await take(driver, { queues: ["keyed"], traces: true });
+    assert.equal(keyed.trace, other, "of the dispatch that stored it");
+    assert.equal(await driver.complete(second), true);
+    await driver.fail(keyed, failure());
+    await driver.retry({ after: null, limit: 10 }, T);
+    const [retried] = await take(driver, { queues: ["keyed"], traces: true });
+    assert.equal("trace" in retried, false, "a retry is no part of what once dispatched it");
+  });
+
   check("the oldest ready job may be one whose lease ended", async ({ driver }) => {
     await driver.push([job()], T - 5000);
     assert.equal((await take(driver)).length, 1);
@@ -1241,17 +1276,19 @@ export interface Asked {
   prefetch?: number;
   now?: number | null;
   retryAfter?: number;
+  traces?: true;
 }
 
 /** Reserves, at `T` and one job from the default queue unless asked otherwise. */
 export function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
-  const { queues = ["default"], limit = 1, prefetch = 0, now = T, retryAfter = LEASE } = asked;
+  const { queues = ["default"], limit = 1, prefetch = 0, now = T, retryAfter = LEASE, traces } = asked;
   return driver.reserve({
     queues: queues.map((queue) => ({ queue, limit: limit + prefetch })),
     limit,
     prefetch,
     now,
     retryAfter,
+    ...traces === undefined ? {} : { traces },
   });
 }
 
@@ -1268,6 +1305,12 @@ async function takeAll(driver: Driver, asked: Asked = {}): Promise<Reservation[]
     if (jobs.length === 0) return all;
     all.push(...jobs);
   }
+}
+
+/** A reservation without what differs from one to the next: its token, and how long its job was due. */
+function bare(held: Reservation): Omit<Reservation, "waited"> {
+  const { waited: _, ...rest } = held;
+  return { ...rest, token: "" };
 }
 
 /** Pushes and fails a job for each payload, and returns the failed jobs. */

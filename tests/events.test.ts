@@ -12,6 +12,7 @@ const NAMES: (keyof QueueEvents)[] = [
   "released",
   "failed",
   "lost",
+  "storeFailed",
   "workerStarted",
   "workerStopped",
 ];
@@ -51,7 +52,7 @@ inSession("the life of a job is told, from its dispatch to its end", async ({ cl
   const attempt = { ...job, attempt: 1, tries: 2 };
   assert.deepEqual(heard.splice(0), [
     { type: "dispatched", job, duplicate: false },
-    { type: "reserved", job: { ...job, attempt: 1 } },
+    { type: "reserved", job: { ...job, attempt: 1 }, waited: 0 },
     { type: "started", job: attempt },
     { type: "completed", job: attempt, timed: true },
   ]);

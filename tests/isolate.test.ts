@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { childCommand } from "../core/isolate/command.ts";
+import { childCommand, withoutDebugger } from "../core/isolate/command.ts";
 import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
@@ -86,10 +86,12 @@ const jobs = Object.fromEntries(
     "polite",
     "obey",
     "stubborn",
+    "spiteful",
     "exit",
     "abort",
     "crash",
     "stray",
+    "talk",
     "leak",
     "print",
     "rights",
@@ -266,6 +268,16 @@ describe("handlers in processes", () => {
     await bench.event("completed", "note");
     assert.equal(bench.said("note")[0][1], bench.said("stray")[0][1], "in the same process");
   });
+
+  onBench("may send whoever started the process what they like: it is not the worker's", async (bench) => {
+    await bench.dispatch("talk");
+    await bench.dispatch("note");
+    bench.work({});
+    await bench.event("completed", "note");
+    assert.deepEqual(bench.story("talk"), ["started 1", "completed 1"]);
+    assert.equal(bench.said("note")[0][1], bench.said("talk")[0][1], "in the same process");
+    assert.deepEqual(bench.lines, []);
+  });
 });
 
 describe("what a handler decides", () => {
@@ -288,6 +300,20 @@ describe("what a handler decides", () => {
     assert.deepEqual([first, second], ["regret: no way", "regretCrash: crashed: exit 6"]);
     assert.ok(!bench.said("regretted").some(([, pid]) => pid === process.pid));
     assert.equal(bench.said("regretted").length, 2);
+  });
+
+  onBench("run a failed hook where nothing is about to be killed", async (bench) => {
+    bench.work({ count: 2, killAfter: { minutes: 1 } }, { concurrency: 6 });
+    await bench.dispatch("spiteful");
+    const [[, spiteful]] = await bench.hears("spiteful");
+    // More jobs than there, so that it is not for the other one's being idle.
+    for (let i = 0; i < 2; i++) await bench.dispatch("wait");
+    await bench.hears("waiting", 2);
+    await bench.dispatch("regret");
+    const [[, regretted]] = await bench.hears("regretted");
+    assert.notEqual(regretted, spiteful);
+    bench.allow("go");
+    await bench.force();
   });
 
   onBench("is not changed by a hook that throws or that ends its process", async (bench) => {
@@ -657,6 +683,25 @@ describe("the options of processes", () => {
     const given = childCommand(["queue:child"], ["--flag"]);
     assert.deepEqual(given.slice(1, isDeno ? 3 : 2), isDeno ? ["run", "--flag"] : ["--flag"]);
     assert.equal(given.at(-1), "queue:child");
+  });
+
+  it("leave out those of a debugger, a watcher or the test runner, with their values", () => {
+    for (
+      const once of [
+        ["--inspect"],
+        ["--inspect=127.0.0.1:9230"],
+        ["--inspect-port", "9230"],
+        ["--watch", "--watch-path", "./src"],
+        ["--test", "--test-name-pattern", "two words", "--test-reporter=spec"],
+        ["-e", "import('./queue.ts')"],
+        ["--eval", "1"],
+        ["--hot", "run"],
+      ]
+    ) {
+      const kept = ["--require", "./setup.cjs", "--max-old-space-size=64", "-r", "x"];
+      assert.deepEqual(withoutDebugger([...kept, ...once]), kept, once.join(" "));
+      assert.deepEqual(withoutDebugger([...once, ...kept]), kept, once.join(" "));
+    }
   });
 });
 

@@ -300,8 +300,9 @@ const weights = names.chain((names) =>
 /** Which queue each of `draws` jobs comes from, one after another, when all have jobs enough. */
 function draw(shares: Shares, draws: number): string[] {
   return Array.from({ length: draws }, () => {
-    const [{ queue }] = shares.divide(1);
-    shares.took([{ queue }]);
+    const asked = shares.divide(1);
+    const [{ queue }] = asked;
+    shares.took(asked, [{ queue }]);
     return queue;
   });
 }
@@ -358,12 +359,13 @@ test("queues without jobs change nothing of the others' parts", () => {
       while (given.length < sum * 20) {
         // As a driver with endless jobs of the busy queues does.
         const jobs: { queue: string }[] = [];
-        for (const { queue, limit } of shares.divide(want)) {
+        const asked = shares.divide(want);
+        for (const { queue, limit } of asked) {
           for (let left = limit; names.has(queue) && left > 0 && jobs.length < want; left--) {
             jobs.push({ queue });
           }
         }
-        shares.took(jobs);
+        shares.took(asked, jobs);
         given.push(...jobs.map(({ queue }) => queue));
       }
       for (const [name, weight] of busy) {
@@ -371,6 +373,40 @@ test("queues without jobs change nothing of the others' parts", () => {
         assert.equal(Math.abs(part - weight / sum) <= 0.1, true, `${name} gets ${part}, not ${weight / sum}`);
       }
     }),
+  );
+});
+
+test("weights hold over several questions that are under way at once", () => {
+  fc.assert(
+    fc.property(
+      weights,
+      fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 2, maxLength: 9 }),
+      (weights, wants) => {
+        const shares = new Shares(Object.fromEntries(weights), []);
+        const sum = weights.reduce((sum, [, weight]) => sum + weight, 0);
+        const given: string[] = [];
+        const under: { want: number; asked: ReturnType<Shares["divide"]> }[] = [];
+        for (let turn = 0; given.length < sum * 50; turn++) {
+          const want = wants[turn % wants.length];
+          under.push({ want, asked: shares.divide(want) });
+          if (under.length < 4) continue;
+          // As a driver with endless jobs answers, in the order in which it was asked.
+          const { want: most, asked } = under.shift()!;
+          const jobs = asked.flatMap(({ queue, limit }) => Array.from({ length: limit }, () => ({ queue })))
+            .slice(0, most);
+          shares.took(asked, jobs);
+          given.push(...jobs.map(({ queue }) => queue));
+        }
+        for (const [name, weight] of weights) {
+          const part = given.filter((queue) => queue === name).length / given.length;
+          assert.equal(
+            Math.abs(part - weight / sum) <= 0.05,
+            true,
+            `${name} gets ${part}, not ${weight / sum}`,
+          );
+        }
+      },
+    ),
   );
 });
 

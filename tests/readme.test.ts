@@ -85,8 +85,9 @@ function run(args: readonly string[], cwd: string, rights: readonly string[] = [
 /** What the command line says of itself: the long options of each command, by its name. */
 async function help(): Promise<Map<string, string[]>> {
   const names = [
-    ...["work", "retry", "forget", "failed", "status", "dispatch"],
-    ...["pause", "resume", "restart", "cancel"],
+    ...["work", "retry", "forget", "failed", "status", "monitor", "dispatch"],
+    ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
+    ...["flush", "prune-failed", "clear", "completions"],
   ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
@@ -98,7 +99,7 @@ async function help(): Promise<Map<string, string[]>> {
     const { status, stdout, stderr } = await run(["help.mjs"], cwd);
     assert.equal(status, 0, stderr);
     const [all, ...each] = stdout.split("\u0000");
-    const listed = [...all.matchAll(/^ {2}(queue:\w+)/gm)].map(([, name]) => name);
+    const listed = [...all.matchAll(/^ {2}(queue:[\w-]+)/gm)].map(([, name]) => name);
     assert.deepEqual(listed.sort(), [...names].sort(), "the commands that there are");
     return new Map(names.map((name, at) => {
       const options = each[at].matchAll(/^ {2}(?:-\w, )?--([\w-]+)/gm);
@@ -114,9 +115,11 @@ describe("the command line in README", () => {
     const rows = table(section("Command line"), "command");
     const listed = new Map(
       rows.flatMap(([names, options]) =>
-        [...names.matchAll(/queue:\w+/g)].map(([name]) => {
+        [...names.matchAll(/queue:[\w-]+/g)].map(([name]) => {
           const own = [...options.matchAll(/--([\w-]+)/g)].map(([, option]) => option);
-          return [name, [...own, ...everywhere].sort()] as const;
+          // It prints a script, and opens no store.
+          const besides = name === "queue:completions" ? ["help"] : everywhere;
+          return [name, [...own, ...besides].sort()] as const;
         })
       ),
     );
@@ -125,9 +128,14 @@ describe("the command line in README", () => {
       assert.deepEqual(listed.get(name), options.filter((option) => option !== "jobs").sort(), name);
     }
     assert.equal(listed.size, commands.size);
+    const shapes = table(section("Command line"), "`--json` of").flatMap(([names]) =>
+      [...names.matchAll(/queue:[\w-]+/g)].map(([name]) => name)
+    );
+    const withJson = [...commands].filter(([, options]) => options.includes("json")).map(([name]) => name);
+    assert.deepEqual(shapes.sort(), withJson.sort(), "what --json prints is said of each");
 
     const lines = README.split("\n").filter((line) => !line.startsWith("|"));
-    const typed = lines.flatMap((line) => [...line.matchAll(/(queue:\w+)([^`]*)/g)]);
+    const typed = lines.flatMap((line) => [...line.matchAll(/(queue:[\w-]+)([^`]*)/g)]);
     assert.ok(typed.length > 10, "some are typed outside of the table, too");
     for (const [line, name, rest] of typed) {
       assert.ok(commands.has(name), line);

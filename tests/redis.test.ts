@@ -13,6 +13,7 @@ import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
 import { endShared, freePort, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import { record, report } from "./registry.ts";
 import { soon, until } from "./until.ts";
 
 after(endShared);
@@ -331,6 +332,32 @@ onRedis("a completion whose reservation failed on the way is known for what it i
   assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);
 });
 
+onRedis("a transaction that a failed hook leaves open on job.db is rolled back", async (place) => {
+  await inFolder(async (folder) => {
+    const lines: string[] = [];
+    const queue = new Queue({
+      database: join(folder, "app.sqlite"),
+      connection: "redis",
+      redis: { url: place.server.url, prefix: place.prefix },
+      env: {},
+      tries: 1,
+      log: { warn: (line) => void lines.push(line), error() {} },
+      jobs: {
+        mail: {
+          handle: () => Promise.reject(new Error("no")),
+          failed: ({ db }: Job) => db.exec("BEGIN IMMEDIATE"),
+        },
+      },
+    });
+    const { id } = await queue.dispatch("mail");
+    await soon(queue.work({ stopWhenEmpty: true }), "the queue to be empty");
+    assert.deepEqual(lines, [
+      `queue: job mail (id ${id}), or one that ran beside it, left a transaction open on job.db: rolled back`,
+    ]);
+    await queue.close();
+  });
+});
+
 onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
   await inFolder(async (folder) => {
     const lines: string[] = [];
@@ -518,9 +545,9 @@ onRedis("IPv6", async (place) => {
 
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
-  "+evalsha +eval +time +rpush +lpush +lpop +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
+  "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
   "+zscore +zcard +zcount +bzpopmin +sadd +scard +smembers +exists +set +get +del +incr +lrange +lrem +zscan " +
-  "+zremrangebyscore +zrevrangebyscore +srem +hset +hdel +hmget +hgetall +hincrby";
+  "+zremrangebyscore +zrevrangebyscore +srem +lset +hset +hget +hdel +expire +hmget +hgetall +hincrby";
 
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
@@ -535,9 +562,9 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     assert.equal(held.length, 4);
     assert.deepEqual(await driver.extend(held, T + 6), []);
     await driver.complete(held[0]);
-    await driver.release(held[1], { delay: 10, counted: true }, T);
+    await driver.release(held[1], { delay: 10, counted: true, record: record(1) }, T);
     await driver.release(held[2], { delay: null, counted: false }, T);
-    await driver.fail(held[3], { error: "x", stack: null, failedAt: T });
+    await driver.fail(held[3], { error: "x", stack: null, failedAt: T, record: record(1) });
     assert.notEqual((await driver.counts(T, LEASE)).length, 0);
     assert.equal((await driver.failed({ after: null, limit: 9 })).length, 1);
     for (const reverse of [true, false]) {
@@ -569,6 +596,31 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
+    await driver.push([job()], T);
+    for (let attempt = 1; attempt <= 41; attempt++) {
+      const [held] = await take(driver);
+      await driver.release(held, { delay: 0, counted: true, record: record(attempt) }, T);
+    }
+    const [again] = await take(driver);
+    assert.equal((await driver.find(again.id, T, LEASE))?.history.length, 40);
+    await driver.complete(again);
+    await driver.beat(report({ id: "gone" }), 1000, T);
+    await driver.beat(report(), 1000, T + 1000);
+    assert.equal((await driver.workers(T + 1000)).length, 1);
+    await driver.leave("a");
+    await driver.waitingNames(["default"], 10);
+    const findings = await driver.examine(T, LEASE);
+    assert.deepEqual(findings.filter(({ level }) => level === "bad"), []);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
@@ -676,6 +728,16 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
+    if (failed === "redis") {
+      // One whose failing broke off on the way is looked for.
+      await driver.push([job()], T);
+      const [torn] = await take(driver);
+      await server.client.set("app:queue:failed", "no hash");
+      const why = { error: "x", stack: null, failedAt: T };
+      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
+      await server.client.del("app:queue:failed");
+      assert.equal(await driver.fail(torn, why), true);
+    }
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();

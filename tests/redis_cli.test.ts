@@ -26,7 +26,7 @@ for (const failed of ["database", "redis"]) {
       writeFileSync(join(cwd, "jobs.js"), JOBS);
       // The file of the folder has some of it, as an app's does.
       writeFileSync(join(cwd, ".env"), `REDIS_URL=${url}\nREDIS_PREFIX="${newPrefix()}"\n`);
-      const run = (...args: string[]): string => {
+      const runs = (status: number, ...args: string[]): string => {
         const before = process.versions.deno === undefined ? [] : ["run", "-A", `--config=${CONFIG}`];
         const env: Record<string, string> = {
           NO_COLOR: "1",
@@ -38,9 +38,10 @@ for (const failed of ["database", "redis"]) {
           if (value !== undefined) env[name] = value;
         }
         const ended = spawnSync(process.execPath, [...before, CLI, ...args], { cwd, env, encoding: "utf8" });
-        assert.equal(ended.status, 0, ended.stderr);
+        assert.equal(ended.status, status, ended.stdout + ended.stderr);
         return ended.stdout;
       };
+      const run = (...args: string[]): string => runs(0, ...args);
       const id = "[0-9a-f]{8}-[0-9a-f-]{27}";
       assert.match(run("queue:dispatch", "echo", "hi", "--id=one"), new RegExp(`^dispatched ${id} echo\n$`));
       assert.match(
@@ -59,12 +60,36 @@ for (const failed of ["database", "redis"]) {
       assert.match(run("queue:restart"), /^told the workers/);
       assert.match(run("queue:work", "--stop-when-empty"), /echo hi\n/);
       assert.match(run("queue:failed"), /1 {2}broken {2}mail +1 .* no route/);
+      assert.match(
+        run("queue:show", broken),
+        /\nstate {5}failed\n[^]*\nfailed attempts\n {2}1 {2}[^]*no route/,
+      );
+      assert.equal(JSON.parse(run("queue:show", "1", "--json")).history.length, 1);
       assert.equal(run("queue:retry", broken), `retried ${broken} broken\n`);
       const { queues } = JSON.parse(run("queue:status", "--json"));
       assert.deepEqual(
         queues.map((one: Record<string, unknown>) => [one.queue, one.ready, one.failed]),
         [["mail", 1, 0]],
       );
+      const shown = JSON.parse(run("queue:show", broken, "--json"));
+      assert.deepEqual([shown.state, shown.queue, shown.priority, shown.attempts], ["ready", "mail", 3, 0]);
+      assert.equal(typeof shown.history[0].retriedAt, "string");
+      assert.equal(run("queue:workers"), "no workers\n");
+      const examined = runs(1, "queue:doctor");
+      assert.match(examined, /^OK {4}store +redis:\/\/127\.0\.0\.1:\d+$/m);
+      for (
+        const fine of [
+          "role +primary",
+          "eviction +noeviction",
+          "clock .* agree",
+          "writing +works",
+          "leases +none",
+        ]
+      ) {
+        assert.match(examined, new RegExp(`^OK {4}${fine}`, "m"));
+      }
+      assert.match(examined, /^WARN {2}persistence +no append-only file/m);
+      assert.match(examined, /^BAD {3}workers +none is running, and jobs wait$/m);
       assert.match(run("queue:work", "--once", "--quiet"), /^$/);
       assert.match(run("queue:forget", "all"), /^forgotten \d+ broken\n$/);
       assert.equal(run("queue:status"), "no jobs\n");

@@ -1,7 +1,7 @@
 /** What operators tell workers, on Redis: what it costs, its bounds, and what the server does meanwhile. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { type Job, Queue, QueueError } from "@x/queue";
+import { type Job, Queue, QueueError, type Reservation } from "@x/queue";
 import { RedisDriver } from "../drivers/redis.ts";
 import { job, T, take } from "./conformance.ts";
 import { endShared, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
@@ -174,6 +174,27 @@ onRedis(
     assert.equal(await server.client.zcard(key), 10_000);
   },
 );
+
+onRedis("a retry tells workers nothing, unless the job was cancelled", async ({ server, prefix, driver }) => {
+  const ours = driver();
+  const revision = () => server.client.get(`${prefix}queue:controls`);
+  const failAndRetry = async (held: Reservation): Promise<void> => {
+    await ours.fail(held, { error: "x", stack: null, failedAt: T });
+    await ours.retry({ ids: [held.id] }, T);
+  };
+  await ours.restart();
+  const before = await revision();
+  await ours.push([job()], T);
+  await failAndRetry((await take(ours))[0]);
+  assert.equal(await revision(), before);
+  const [held] = await take(ours);
+  // By another process, so that this one does not know when it fails the job.
+  assert.equal(await driver().cancel(held.id), "cancelling");
+  const marked = await revision();
+  await failAndRetry(held);
+  assert.notEqual(await revision(), marked);
+  assert.equal((await take(ours))[0].cancelled, undefined);
+});
 
 onRedis("a progress that nobody renews ends by itself", async ({ server, prefix, driver }) => {
   const ours = driver();

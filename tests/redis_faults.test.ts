@@ -134,6 +134,34 @@ function isCut(error: unknown): boolean {
   return true;
 }
 
+withServer("what a dispatch cannot finish has stored nothing, and can be repeated", async (server) => {
+  const log = { warn: () => {}, error: () => {} };
+  const queue = new Queue({
+    driver: new RedisDriver({ url: server.url, database: ":memory:", prefix: "app:", log }),
+    jobs: { run: { queue: "other" } },
+    log,
+    env: {},
+  });
+  try {
+    for (const options of [{}, { id: "order 7" }]) {
+      for (const delay of [0, 60_000]) {
+        for (const key of ["bell", "lanes", `other:0:${delay === 0 ? "jobs" : "delayed"}`]) {
+          await server.client.flushall();
+          await server.client.set(`app:queue:${key}`, "of a wrong type");
+          await assert.rejects(queue.dispatch("run", "x", { ...options, delay }), /WRONGTYPE/);
+          await server.client.del(`app:queue:${key}`);
+          const what = JSON.stringify({ ...options, delay, key });
+          assert.equal(await queue.waiting(), 0, what);
+          assert.equal((await queue.dispatch("run", "x", { ...options, delay })).duplicate, undefined, what);
+          assert.equal(await queue.waiting(), 1, what);
+        }
+      }
+    }
+  } finally {
+    await queue.close();
+  }
+});
+
 withServer("a worker that is killed loses no job", async (server) => {
   await inFolder((folder) =>
     withPrograms(async (start) => {

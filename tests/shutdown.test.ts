@@ -276,6 +276,47 @@ for (const [how, answer] of [["does not answer", NEVER], ["refuses everything", 
   }
 }
 
+inSession("an outcome that the store has refused for long is given up with a word", async (session) => {
+  const driver = session.driver(":memory:");
+  const queue = await session.queue({ quick: () => {} }, { driver: changed(driver, { complete: FAULT }) });
+  await queue.dispatch("quick");
+  const worker = await session.work(queue, { grace: 0 });
+  // By now it waits for 10 s between its tries.
+  await session.clock.advance(60_000);
+  const stopping = worker.stop();
+  await session.clock.advance(STOP_MARGIN);
+  await stopping;
+  assert.deepEqual(session.lines, [
+    "error queue: the disk is on fire (while storing the outcome of job quick (id 1))",
+    "error queue: the disk is on fire (the outcome of job quick (id 1) was not stored: it will run again)",
+  ]);
+  assert.equal(session.clock.waiting, 0, "no timer keeps the process");
+});
+
+inSession("a stop does not wait for what a store refuses that was closed", async (session) => {
+  const driver = session.driver(":memory:");
+  let close = (): void => {};
+  const reserve = () =>
+    new Promise<never>((_, reject) => close = () => reject(new QueueError("CLOSED", "the queue is closed")));
+  const queue = await session.queue({}, { driver: changed(driver, { reserve }) });
+  const worker = await session.work(queue);
+  const stopping = worker.stop();
+  close();
+  // No time passes.
+  await stopping;
+  assert.deepEqual(session.lines, ["error queue: the queue is closed"]);
+});
+
+inSession("a queue that is closed as its worker ends leaves no timer", async (session) => {
+  const queue = await session.queue({});
+  let closed: Promise<void> | null = null;
+  queue.on("workerStopped", () => closed = queue.close());
+  const worker = await session.work(queue, { stopWhenEmpty: true });
+  await session.clock.until(() => worker.over, "the worker to end");
+  await closed;
+  assert.equal(session.clock.waiting, 0);
+});
+
 inSession("a stop does not wait for a store that is being opened", async (session) => {
   const driver = changed(session.driver(":memory:"), { open: NEVER });
   const queue = new Queue({ driver, jobs: {}, env: {} });

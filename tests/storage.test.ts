@@ -605,6 +605,8 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
     db.exec(`DROP INDEX jobs_cancelled;
       ALTER TABLE jobs DROP COLUMN cancelled;
       ALTER TABLE jobs DROP COLUMN progress;
+      ALTER TABLE jobs DROP COLUMN dispatched_at;
+      ALTER TABLE jobs DROP COLUMN trace;
       ALTER TABLE jobs DROP COLUMN history;
       ALTER TABLE failed_jobs DROP COLUMN history;
       DROP TABLE queue_workers;
@@ -613,7 +615,7 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
 
     const ours = new SqliteDriver({ database: file });
     await ours.open();
-    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 5 }]);
+    assert.deepEqual(rows(db, "SELECT value FROM queue_meta WHERE key = 'schema'"), [{ value: 6 }]);
     const names = (of: Record<string, unknown>[]) => of.map(({ type, name }) => `${type} ${name}`);
     assert.deepEqual(names(schema(db)), names(fresh));
     db.close();

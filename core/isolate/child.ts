@@ -10,7 +10,7 @@ import type { QueueError } from "../errors.ts";
 import type { FailedOutcome, Outcome } from "../attempt.ts";
 import { after } from "../timer.ts";
 import type { Command } from "./command.ts";
-import type { Begin, FromChild, JobFacts, ToChild } from "./messages.ts";
+import { type Begin, enclose, type FromChild, type JobFacts, messagesIn, type ToChild } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
 /** How a child ended. */
@@ -100,9 +100,9 @@ export class Child {
     });
     this.#outbox = new Outbox((messages) => {
       // Where it fails, the process has ended, which is told by "exit".
-      if (child.connected) child.send([...messages], () => {});
+      if (child.connected) child.send(enclose(messages), () => {});
     });
-    child.on("message", (messages) => this.#hear(messages as unknown as readonly FromChild[]));
+    child.on("message", (received) => this.#hear(messagesIn(received)));
     child.on("exit", (code, signal) => this.#exited(signal ?? `exit ${code}`));
     child.on("error", (error) => {
       if (child.pid === undefined) this.#exited(describe(error));
@@ -124,7 +124,7 @@ export class Child {
 
   /** How many more jobs it takes now. */
   get free(): number {
-    if (this.#state !== "ready" || this.#suspects > 0) return 0;
+    if (!this.isReady || this.isSuspect) return 0;
     return Math.max(0, Math.min(this.#parts.slots - this.#runs.size, this.#parts.maxJobs - this.#taken));
   }
 
@@ -182,9 +182,14 @@ export class Child {
     this.#cancelDeadline = after(deadline, () => this.kill(why));
   }
 
-  /** Whether it runs jobs, or would. */
+  /** Whether it runs jobs, or would: not once it was killed, or has ended and is still listened to. */
   get isReady(): boolean {
-    return this.#state === "ready";
+    return this.#state === "ready" && this.#killed === null && this.#ending === null;
+  }
+
+  /** Whether it may be killed soon. */
+  get isSuspect(): boolean {
+    return this.#suspects > 0;
   }
 
   #hurry(): void {

@@ -69,15 +69,18 @@ function ownFlags(script: string): readonly string[] {
   return config === null ? known : [...known, "--config", config];
 }
 
-/** Without what makes sense once only: a debugger's port, a program given as text, the test runner. */
-function withoutDebugger(flags: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (let at = 0; at < flags.length; at++) {
-    const flag = flags[at];
-    if (/^(-e|--eval|-p|--print|-pe)$/.test(flag)) at++;
-    else if (!/^(--inspect|--watch|--hot|--test|--hmr|run$|test$)/.test(flag)) kept.push(flag);
-  }
-  return kept;
+/**
+ * Without what makes sense once only: a debugger's port, a program given as text, the test runner. A word that is no flag
+ * is the value of the one before it.
+ */
+export function withoutDebugger(flags: readonly string[]): string[] {
+  let dropped = false;
+  return flags.filter((flag) => {
+    if (flag.startsWith("-") || /^(run|test)$/.test(flag)) {
+      dropped = /^(-e|--eval|-p|--print|-pe)$|^(--inspect|--watch|--hot|--test|--hmr|run$|test$)/.test(flag);
+    }
+    return !dropped;
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * What a worker and its child processes tell each other: every message there is. They cross as JSON, in arrays, in the
- * order in which they were sent.
+ * order in which they were sent. What the code of a job sends over the same channel is told apart by its envelope.
  *
  * @module
  */
@@ -77,3 +77,19 @@ export type FromChild =
   | { readonly type: "log"; readonly level: "warn" | "error"; readonly line: string }
   /** Resident memory, in bytes. */
   | { readonly type: "memory"; readonly bytes: number };
+
+/** What crosses: a library in a child may say something to whoever started it, too, as `process.send({ type: "ready" })`. */
+export interface Envelope<Message> {
+  readonly "@x/queue": readonly Message[];
+}
+
+/** Puts messages into one. */
+export function enclose<Message>(messages: readonly Message[]): Envelope<Message> {
+  return { "@x/queue": messages };
+}
+
+/** The messages in what came over the channel; none where it is not of the queue. */
+export function messagesIn<Message>(received: unknown): readonly Message[] {
+  if (typeof received !== "object" || received === null) return [];
+  return (received as Partial<Envelope<Message>>)["@x/queue"] ?? [];
+}

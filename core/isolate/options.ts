@@ -57,7 +57,7 @@ export interface ProcessesPlan {
 const OPTIONS = ["count", "module", "memory", "maxJobs", "killAfter", "output", "program", "flags"];
 
 /** How many child processes one worker has at most. */
-export const MOST_PROCESSES = 1000;
+const MOST_PROCESSES = 1000;
 
 const MEGABYTE = 2 ** 20;
 

@@ -137,7 +137,9 @@ export class Pool implements Slots {
   #whenReady(use: (child: Child | null) => void): void {
     if (this.#closed !== null) return use(null);
     const ready = this.#seats.flatMap(({ child }) => child?.isReady ? [child] : []);
-    ready.sort((one, other) => one.jobs.length - other.jobs.length);
+    ready.sort((one, other) =>
+      Number(one.isSuspect) - Number(other.isSuspect) || one.jobs.length - other.jobs.length
+    );
     if (ready.length > 0) use(ready[0]);
     else this.#waiting.push(use);
   }

@@ -15,7 +15,10 @@ import { RemoteRun, type RunEnd } from "./remote_run.ts";
 export interface RemoteParts {
   /** The child with the most free slots; `null` where none has one. */
   readonly choose: () => Child | null;
-  /** Calls `use` with a child that runs jobs, now or later, whether or not it has a free slot; with `null` on stop. */
+  /**
+   * Calls `use` with a child that runs jobs, now or later, whether or not it has a free slot, and rather not with one that
+   * may be killed soon; with `null` on stop.
+   */
   readonly whenReady: (use: (child: Child | null) => void) => void;
   /** How long a handler may take to return once its timeout aborted its signal, in milliseconds. */
   readonly killAfter: number;

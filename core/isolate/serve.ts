@@ -13,7 +13,15 @@ import type { Jobs } from "../job.ts";
 import { type JobType, readJobs } from "../registry.ts";
 import { watchStrays } from "../strays.ts";
 import { loadJobs } from "./jobs_module.ts";
-import type { Begin, FromChild, HandlersDatabase, JobFacts, ToChild } from "./messages.ts";
+import {
+  type Begin,
+  enclose,
+  type FromChild,
+  type HandlersDatabase,
+  type JobFacts,
+  messagesIn,
+  type ToChild,
+} from "./messages.ts";
 import { dieWithParent } from "./orphan.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -72,7 +80,7 @@ class Server {
     process.on("disconnect", () => process.exit(1));
     // What has ended is not lost when a job beside it ends the process.
     process.on("exit", () => this.#outbox.flush());
-    process.on("message", (messages: readonly ToChild[]) => this.#hear(messages));
+    process.on("message", (received: unknown) => this.#hear(messagesIn(received)));
     dieWithParent(process.ppid, this.#log.error);
     watchStrays({ log: this.#log, suspects: () => this.#suspects() });
     this.#outbox.put({ type: "hello" });
@@ -80,7 +88,7 @@ class Server {
 
   #send(messages: readonly FromChild[], written: () => void = () => {}): void {
     // A worker that has gone is heard of by "disconnect".
-    if (process.connected) process.send!(messages, undefined, undefined, written);
+    if (process.connected) process.send!(enclose(messages), undefined, undefined, written);
   }
 
   #hear(messages: readonly ToChild[]): void {

@@ -127,10 +127,9 @@ for index = 1, #some[2], 2 do
 end
 return {0, some[1]}`);
 
-/** Forgets that jobs were cancelled. KEYS: revision, cancelled. ARGV: the new revision, the ids. */
+/** Forgets that jobs were cancelled, where any of them was. KEYS: revision, cancelled. ARGV: the new revision, the ids. */
 export const UNMARK: Script = script(`
-redis.call('ZREM', KEYS[2], unpack(ARGV, 2))
-redis.call('SET', KEYS[1], ARGV[1])
+if redis.call('ZREM', KEYS[2], unpack(ARGV, 2)) > 0 then redis.call('SET', KEYS[1], ARGV[1]) end
 return 1`);
 
 /**

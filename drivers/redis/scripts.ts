@@ -36,8 +36,13 @@ local function stamp(seconds) return string.format('%.3f', seconds) end
  * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
  * ARGV: now, 1 to ring, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
  * delay in seconds or 0, how many members follow, these.
+ *
+ * A script that Redis refuses half-way, as for a key of a wrong type or a command that the user may not use, keeps what it
+ * did: so the jobs come last.
  */
 export const PUSH: Script = script(`${NOW}
+if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
+if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
 local at, now = 4 + ARGV[3], nil
 while at < #ARGV do
   local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
@@ -51,8 +56,6 @@ while at < #ARGV do
   end
   at = at + 3 + count
 end
-if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
-if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
 return 1`);
 
 /**
@@ -63,27 +66,28 @@ return 1`);
  * ARGV: now, how long a marker lives in seconds, then for each job: its lane's name, its key's marker or '' for none, the
  * delay in seconds or 0, its id, its member, its history in lines.
  *
- * Answers for each the id: the one given, or that of the job stored before.
+ * Answers for each the id: the one given, or that of the job stored before. Refused half-way, it must leave no marker without
+ * its job, which nobody could dispatch again.
  */
 export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}
+redis.call('ZADD', KEYS[1], 0, '0')
 local answer = {}
 for job = 1, (#ARGV - 2) / 6 do
   local at, key = job * 6 - 3, job * 4 - 1
   local lane, marked, delay, id, member, history = unpack(ARGV, at, at + 5)
-  if marked == '' or redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2]) then
+  local before = marked ~= '' and redis.call('GET', KEYS[key])
+  if not before then
+    if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
     if delay == '0' then
       redis.call('RPUSH', KEYS[key + 1], member)
     else
       redis.call('ZADD', KEYS[key + 2], stamp(present(ARGV[1]) + delay), member)
     end
-    if lane ~= '' then redis.call('SADD', KEYS[2], lane) end
     restore(KEYS[key + 3], history)
-    answer[job] = id
-  else
-    answer[job] = redis.call('GET', KEYS[key])
+    if marked ~= '' then redis.call('SET', KEYS[key], id, 'EX', ARGV[2]) end
   end
+  answer[job] = before or id
 end
-redis.call('ZADD', KEYS[1], 0, '0')
 return answer`);
 
 /**

@@ -178,12 +178,13 @@ export function retryFailed(
 ): Moved[] {
   return selectIds(connection, selection).flatMap((id) => {
     connection.run(
-      `INSERT INTO jobs (id, name, payload, available_at, queue, priority, history)
+      `INSERT INTO jobs (id, name, payload, available_at, queue, priority, history, dispatched_at)
         SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = own) THEN own END, name, payload, ?, queue, priority,
-            ${RETRIED}
+            ${RETRIED}, ?
           FROM (SELECT *, ${OWN_ID} AS own FROM failed_jobs WHERE id = ?)`,
       dueAt,
       at,
+      Math.floor(at),
       rowId(id),
     );
     return deleteFailed(connection, id);

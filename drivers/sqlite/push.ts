@@ -10,6 +10,8 @@ import { idsUpTo, rowId } from "./row_id.ts";
 /** How many rows one INSERT takes at a time: few texts, so that each is compiled once. */
 const LOTS = [256, 64, 8, 1];
 
+const ROW = "(?, ?, ?, ?, ?, ?, ?)";
+
 /** One insert for all, and the ids of each. */
 export function insertPushes(connection: Connection, pushes: readonly Value[][][]): string[][] {
   const ids = insertRows(connection, pushes.flat());
@@ -22,8 +24,8 @@ function insertRows(connection: Connection, rows: readonly Value[][]): string[] 
   for (let from = 0; from < rows.length;) {
     const lot = LOTS.find((size) => size <= rows.length - from)!;
     connection.run(
-      `INSERT INTO jobs (name, payload, available_at, queue, priority) VALUES (?, ?, ?, ?, ?)${
-        ", (?, ?, ?, ?, ?)".repeat(lot - 1)
+      `INSERT INTO jobs (name, payload, available_at, queue, priority, dispatched_at, trace) VALUES ${ROW}${
+        `, ${ROW}`.repeat(lot - 1)
       }`,
       ...rows.slice(from, from + lot).flat(),
     );
@@ -36,7 +38,8 @@ function insertRows(connection: Connection, rows: readonly Value[][]): string[] 
 
 /** What is bound for a job. */
 export function toRow(job: NewJob, now: number): Value[] {
-  return [job.name, job.payload, availableAt(job.delay, now), job.queue, job.priority];
+  const { name, payload, queue, priority, trace = null } = job;
+  return [name, payload, availableAt(job.delay, now), queue, priority, Math.floor(now), trace];
 }
 
 /**

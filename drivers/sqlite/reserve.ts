@@ -28,7 +28,12 @@ const FIXED = "ifnull(?, 0)";
 const READY =
   `FROM jobs WHERE queue = ${FIXED} AND reserved_at IS NULL AND available_at <= ${FIXED} AND priority`;
 const ORDER = `ORDER BY available_at, jobs.id LIMIT ${FIXED}`;
-const COLUMNS = "name, payload, attempts, priority, cancelled";
+/**
+ * `due` in milliseconds: what was due at once has whole seconds in `available_at`, and its dispatch is the later of the
+ * two. NULL for a job of the original's, of which no more than the second is known.
+ */
+const COLUMNS =
+  "name, payload, attempts, priority, cancelled, trace, max(available_at * 1000.0, dispatched_at) AS due";
 
 /** The due jobs of one priority, and of the highest that has any, in two forms: ids as numbers, and as text. */
 const OF_PRIORITY = forms(`${READY} = ${FIXED} ${ORDER}`);
@@ -182,7 +187,7 @@ export class Reserving {
       if (jobs.length >= limit && row.attempts !== 0) continue;
       const id = String(row.id);
       ids.push(id);
-      const held = {
+      const held: { -readonly [Key in keyof Reservation]: Reservation[Key] } = {
         id,
         name: row.name as string,
         payload: row.payload as string,
@@ -191,7 +196,10 @@ export class Reserving {
         priority,
         token,
       };
-      jobs.push(row.cancelled === null ? held : { ...held, cancelled: true });
+      if (row.cancelled !== null) held.cancelled = true;
+      if (row.due !== null) held.waited = Math.max(0, now - (row.due as number));
+      if (row.trace !== null) held.trace = String(row.trace);
+      jobs.push(held);
     }
     hold(connection, ids, now / 1000, number);
     // Once more where all due ones were taken, for the first delayed one of this priority.

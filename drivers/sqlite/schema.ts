@@ -10,7 +10,7 @@ import { QueueError } from "../../core/errors.ts";
 import type { Connection } from "./connection.ts";
 
 /** Raised with every change of the tables. A file with a higher number was made by a newer release. */
-export const SCHEMA = 5;
+export const SCHEMA = 6;
 
 /**
  * AUTOINCREMENT, which the original lacks, keeps an id from being given twice: a log line or a `queue:retry 7` of
@@ -40,6 +40,8 @@ const COLUMNS: ReadonlyArray<[table: string, column: string, definition: string]
   ["jobs", "token", "INTEGER"],
   ["jobs", "cancelled", "INTEGER"],
   ["jobs", "progress", "TEXT"],
+  ["jobs", "dispatched_at", "INTEGER"],
+  ["jobs", "trace", "TEXT"],
   ["jobs", "history", "TEXT"],
   ["failed_jobs", "queue", "TEXT NOT NULL DEFAULT 'default'"],
   ["failed_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"],

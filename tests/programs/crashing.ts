@@ -6,7 +6,7 @@
  */
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
-import type { Driver, NewJob } from "../../core/driver.ts";
+import type { AttemptRecord, Driver, NewJob } from "../../core/driver.ts";
 import type { RedisConnection } from "../../drivers/redis.ts";
 import { SqliteDriver } from "../../drivers/sqlite.ts";
 import { options, say } from "./say.ts";
@@ -73,6 +73,16 @@ async function take(driver: Driver, limit: number, at = now) {
   return (await driver.reserve({ queues, limit, prefetch: 0, now: at, retryAfter: lease })).jobs;
 }
 
+/** What is kept of each attempt that fails here. */
+const record: AttemptRecord = {
+  attempt: 1,
+  startedAt: now,
+  duration: 1,
+  worker: "host:1",
+  error: "nope",
+  stack: null,
+};
+
 /** Makes a call of a kind that was made before: to die in each kind once is enough. */
 function again<Result>(call: () => Promise<Result>): Promise<Result> {
   counting = false;
@@ -91,11 +101,11 @@ async function* history(driver: Driver): AsyncGenerator<string> {
   yield "complete";
   await driver.extend([b], now + 1000);
   yield "extend";
-  await driver.release(b, { delay: 5000, counted: true }, now);
+  await driver.release(b, { delay: 5000, counted: true, record }, now);
   yield "release";
   const [first] = await again(() => take(driver, 1));
   yield "reserve";
-  await driver.fail(first, { error: "nope", stack: null, failedAt: now });
+  await driver.fail(first, { error: "nope", stack: null, failedAt: now, record });
   yield "fail";
   await driver.retry({ ids: [first.id] }, now);
   yield "retry";

@@ -108,6 +108,18 @@ export default {
     say(job, "stubborn");
     return new Promise(() => {});
   },
+  /** Blocks its process once it is told to end. */
+  spiteful: {
+    tries: 1,
+    timeout: 100,
+    handle: (job: ToldJob) =>
+      new Promise(() =>
+        job.signal.addEventListener("abort", () => {
+          say(job, "spiteful");
+          for (;;);
+        })
+      ),
+  },
   exit: {
     tries: 2,
     backoff: 1,
@@ -169,6 +181,12 @@ export default {
   stray: (job: ToldJob) => {
     Promise.reject(new Error("nobody awaits this"));
     say(job, "stray");
+  },
+  /** As a library does that tells a process manager of its state: everything that JSON can hold, near misses included. */
+  talk: async (job: ToldJob) => {
+    const words = [{ type: "ready" }, "ready", 7, null, true, [], [null], [{ type: "ended", run: 1 }], {}];
+    for (const word of words) await new Promise((sent) => process.send!(word, undefined, undefined, sent));
+    say(job, "talk");
   },
   leak: (job: ToldJob) => {
     kept.push(new Uint8Array(300 * 2 ** 20).fill(1));

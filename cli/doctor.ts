@@ -1,0 +1,75 @@
+import { type Finding, QueueError } from "../mod.ts";
+import { CommandError } from "./command_error.ts";
+import type { Context } from "./context.ts";
+import { flat } from "./one_line.ts";
+import type { Output } from "./output.ts";
+import { requireDatabase, storeName, withQueue } from "./open_queue.ts";
+
+/** The options of `queue:doctor`. */
+export interface DoctorOptions {
+  readonly database?: string;
+  readonly json?: boolean;
+}
+
+const COLOURS = { ok: 32, warn: 33, bad: 31 } as const;
+
+/** Looks whether all is well, and says what to do where something is not: then the status is 1. */
+export async function doctor(options: DoctorOptions, context: Context): Promise<number> {
+  const { output } = context;
+  const findings = await look(options, context);
+  const count = (level: Finding["level"]): number => findings.filter((one) => one.level === level).length;
+  const bad = count("bad");
+  if (options.json) {
+    output.line(JSON.stringify({ findings, bad, warn: count("warn") }, null, 2));
+  } else {
+    const width = Math.max(...findings.map(({ what }) => what.length));
+    for (const finding of findings) print(finding, width, output);
+    output.line(`${bad} bad, ${count("warn")} to look at, ${count("ok")} ok`);
+  }
+  return bad === 0 ? 0 : 1;
+}
+
+async function look({ database }: DoctorOptions, { env }: Context): Promise<Finding[]> {
+  const store = storeName(database, env);
+  try {
+    requireDatabase(database, env);
+    const findings: Finding[] = [{ what: "store", level: "ok", found: store, remedy: null }];
+    await withQueue({ database, env, jobs: {} }, async (queue) => {
+      findings.push(...await queue.examine());
+      return 0;
+    });
+    return findings;
+  } catch (error) {
+    // That there is nothing to look at is what was to be found out.
+    if (!(error instanceof QueueError || error instanceof CommandError)) throw error;
+    return [ofError(error, store)];
+  }
+}
+
+function ofError(error: QueueError | CommandError, store: string): Finding {
+  const found = error.message.replace(/^queue: /, "");
+  if (error instanceof QueueError && error.code === "CONFIG") {
+    return {
+      what: "settings",
+      level: "bad",
+      found,
+      remedy: "set what is expected, in the environment or in .env",
+    };
+  }
+  const missing = error instanceof CommandError;
+  return {
+    what: "store",
+    level: "bad",
+    found: found.includes(store) ? found : `${store}: ${found}`,
+    remedy: missing
+      ? "set DB_DATABASE, or --database; the first dispatch, or queue:work, makes the file"
+      : "see that it runs, that this machine reaches it, and that this user may read and write it",
+  };
+}
+
+function print({ what, level, found, remedy }: Finding, width: number, output: Output): void {
+  const mark = level.toUpperCase().padEnd(4);
+  const painted = output.colour ? `\u001b[${COLOURS[level]}m${mark}\u001b[0m` : mark;
+  output.line(`${painted}  ${what.padEnd(width)}  ${flat(found)}`);
+  if (remedy !== null) output.line(`${" ".repeat(6 + width)}  -> ${flat(remedy)}`);
+}
