@@ -87,7 +87,7 @@ async function help(): Promise<Map<string, string[]>> {
   const names = [
     ...["work", "retry", "forget", "failed", "status", "monitor", "dispatch"],
     ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
-    ...["flush", "prune-failed", "clear", "completions"],
+    ...["flush", "prune-failed", "clear", "completions", "dashboard"],
   ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
@@ -314,7 +314,7 @@ test("the version stands in README and in CHANGELOG", () => {
   assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
 });
 
-test("ARCHITECTURE's map shows every file of core and of the drivers", () => {
+test("ARCHITECTURE's map shows every file of core, of the drivers and of the dashboard", () => {
   const [map] = blocks(read("ARCHITECTURE.md"), "");
   const shown: string[] = [];
   const folders: string[] = [];
@@ -325,7 +325,7 @@ test("ARCHITECTURE's map shows every file of core and of the drivers", () => {
     if (name.endsWith("/")) folders.push(name);
     else shown.push(path);
   }
-  const files = ["core", "drivers"].flatMap((folder) =>
+  const files = ["core", "dashboard", "drivers"].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts")).map((file) => `${folder}/${file.replaceAll("\\", "/")}`)
   );

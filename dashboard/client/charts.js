@@ -16,6 +16,14 @@ const Plot = Reflect.get(globalThis, "uPlot");
 
 /** @type {Point[]} */
 let points = [];
+/** Times that are read at a glance, in milliseconds. */
+const TIMES = [
+  ...[200, 500, 1000, 2000, 5000, 10_000, 20_000],
+  ...[0.5, 1, 2, 5, 10, 20, 30, 60, 120, 360, 720, 1440, 2880, 7200, 14_400].map((minutes) =>
+    minutes * 60_000
+  ),
+];
+
 /** How high a chart is, in pixels, without its legend. */
 const HEIGHT = 168;
 
@@ -65,9 +73,10 @@ function tick(second) {
 /**
  * @param {string} place
  * @param {number} least How high the scale is at least.
+ * @param {number[] | undefined} steps Between the lines of the grid; uPlot's own where it is left out.
  * @param {readonly Line[]} lines The first one's format is that of the scale.
  */
-function draw(place, least, lines) {
+function draw(place, least, steps, lines) {
   const host = byId(place);
   host.replaceChildren();
   const axis = { stroke: colour("muted"), font: "11px system-ui, sans-serif", ticks: { show: false } };
@@ -85,7 +94,8 @@ function draw(place, least, lines) {
       { ...axis, grid: { show: false }, space: 64, size: 28, values: (_, ticks) => ticks.map(tick) },
       {
         ...axis,
-        size: 52,
+        size: 60,
+        incrs: steps,
         space: 36,
         grid: { stroke: colour("line"), width: 1 },
         values: (_, ticks) => ticks.map((value) => value === 0 ? "0" : lines[0].format(value)),
@@ -99,11 +109,11 @@ function draw(place, least, lines) {
 function build() {
   for (const chart of charts) chart.destroy();
   charts = [
-    draw("throughput", 1, [
+    draw("throughput", 1, undefined, [
       { label: "Done / s", colour: "accent", format: rate, filled: true },
       { label: "Failed / s", colour: "bad", format: rate },
     ]),
-    draw("backlog", 1000, [{ label: "Oldest waits", colour: "warn", format: duration, filled: true }]),
+    draw("backlog", 1000, TIMES, [{ label: "Oldest waits", colour: "warn", format: duration, filled: true }]),
   ];
   show();
 }
