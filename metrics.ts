@@ -35,6 +35,7 @@ export type { Health } from "./metrics/health.ts";
 export type { MeasuredQueue } from "./metrics/measured_queue.ts";
 export type {
   OpenTelemetryApi,
+  OpenTelemetryAttributes,
   OpenTelemetryHistogram,
   OpenTelemetryInstrument,
   OpenTelemetryMeter,

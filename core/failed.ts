@@ -152,17 +152,22 @@ async function moveMatching(
   if (until === undefined) return all;
   const total = onProgress === undefined ? 0 : await countUntil(driver, until);
   let looked = 0;
-  for (let after: string | null = null; all.length < limit;) {
-    const most = Math.min(LOT, limit - all.length);
+  let lot: string[] = [];
+  for (let after: string | null = null;;) {
+    // Where few match, several looks fill one lot.
+    const most = Math.min(LOT, limit - all.length) - lot.length;
     const found = await driver.findFailed({ filter, after, until, reverse: false, limit: most });
-    const moved = found.ids.length === 0 ? [] : await act({ ids: found.ids, filter });
-    all.push(...moved);
+    lot.push(...found.ids);
     looked += found.looked;
+    const isOver = found.next === null || found.next === until;
+    const isFull = found.ids.length === most;
+    const moved = lot.length > 0 && (isOver || isFull) ? await act({ ids: lot, filter }) : [];
+    if (isOver || isFull) lot = [];
+    all.push(...moved);
     await onProgress?.({ looked, total: Math.max(looked, total), moved });
-    if (found.next === null || found.next === until) break;
+    if (isOver || all.length >= limit) return all;
     after = found.next;
   }
-  return all;
 }
 
 /** How many there are up to an id: without a filter no record is read for it. */

@@ -916,6 +916,7 @@ const APP: readonly string[] = [
   "let view = \"\";",
   "let source = null;",
   "let seen = \"\";",
+  "let loadedAt = 0;",
   "function trouble(error) {",
   "announce(error instanceof Error ? error.message : String(error));",
   "}",
@@ -925,6 +926,7 @@ const APP: readonly string[] = [
   "write(live, text);",
   "}",
   "function load() {",
+  "loadedAt = Date.now();",
   "if (view === \"failed\") loadFailed().catch(trouble);",
   "if (view === \"delayed\") loadDelayed().catch(trouble);",
   "}",
@@ -953,7 +955,7 @@ const APP: readonly string[] = [
   "addPoints(state.points);",
   "offerQueues(state.queues);",
   "const now = `${state.total.failed} ${state.total.delayed}`;",
-  "if (now !== seen) {",
+  "if (now !== seen && Date.now() - loadedAt > 2000) {",
   "seen = now;",
   "load();",
   "}",
@@ -1171,4 +1173,4 @@ export const SCRIPT: string = UPLOT_SCRIPT + "\n(() => {\n" + APP.join("\n") + "
 export const STYLE: string = UPLOT_STYLE + "\n" + LOOK.join("");
 
 /** Tells these from every other version of them. */
-export const VERSION_TAG = "0abc6146b692";
+export const VERSION_TAG = "859ea53d3630";

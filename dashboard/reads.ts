@@ -20,8 +20,8 @@ export interface Reading {
 }
 
 /** Every read that there is, by its name; `null` where there is no such job. */
-export const READS: Readonly<Record<string, (reading: Reading) => Promise<unknown>>> = {
-  history: async ({ collector, asked }) => {
+export const READS: Readonly<Record<string, (reading: Reading) => unknown>> = {
+  history: ({ collector, asked }) => {
     const name = asked.get("range") ?? "15m";
     if (!Object.hasOwn(RANGES, name)) {
       throw new BadRequest(`range: expected one of ${Object.keys(RANGES).join(", ")}`);

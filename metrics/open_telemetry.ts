@@ -12,7 +12,8 @@ import { queueGauges, STATES } from "./families.ts";
 import { BOUNDS, type JobSeries, OUTCOMES } from "./series.ts";
 import type { FailedLook, Look } from "./store.ts";
 
-type Attributes = Record<string, string | number>;
+/** What is said of a span or a value. */
+export type OpenTelemetryAttributes = Record<string, string | number>;
 
 /** A span, as far as it is used. */
 export interface OpenTelemetrySpan {
@@ -33,7 +34,7 @@ export interface OpenTelemetryTracer {
   /** Starts a span. */
   startSpan(
     name: string,
-    options: { kind: number; attributes: Attributes },
+    options: { kind: number; attributes: OpenTelemetryAttributes },
     context: unknown,
   ): OpenTelemetrySpan;
 }
@@ -45,13 +46,13 @@ export interface OpenTelemetryInstrument {}
 /** A histogram. */
 export interface OpenTelemetryHistogram {
   /** Counts one. */
-  record(value: number, attributes: Attributes): void;
+  record(value: number, attributes: OpenTelemetryAttributes): void;
 }
 
 /** What takes the values of instruments. */
 export interface OpenTelemetryObservations {
   /** Tells one. */
-  observe(instrument: unknown, value: number, attributes?: Attributes): void;
+  observe(instrument: unknown, value: number, attributes?: OpenTelemetryAttributes): void;
 }
 
 /** A meter, as far as it is used. */
@@ -166,7 +167,7 @@ export function tracing(api: OpenTelemetryApi): Telemetry {
   };
 }
 
-function attributesOf({ id, name, queue, attempt, tries }: EventJob): Attributes {
+function attributesOf({ id, name, queue, attempt, tries }: EventJob): OpenTelemetryAttributes {
   return {
     "messaging.system": SCOPE,
     "messaging.operation.name": "process",
@@ -267,10 +268,10 @@ export function instruments(
   };
 }
 
-const LABELS = new WeakMap<JobSeries, Attributes>();
+const LABELS = new WeakMap<JobSeries, OpenTelemetryAttributes>();
 
 /** The same object each time, as some are asked for with each job. */
-function labels(series: JobSeries): Attributes {
+function labels(series: JobSeries): OpenTelemetryAttributes {
   let known = LABELS.get(series);
   if (known === undefined) {
     known = { "messaging.destination.name": series.queue, "queue.job.name": series.name };

@@ -31,14 +31,14 @@ export type Family =
     }
   );
 
+/** How metrics are written. */
+export type Format = "prometheus" | "openMetrics";
+
 /** The media type of each format. */
-export const MEDIA_TYPE = {
+export const MEDIA_TYPE: Readonly<Record<Format, string>> = {
   prometheus: "text/plain; version=0.0.4; charset=utf-8",
   openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
-
-/** One of the two. */
-export type Format = keyof typeof MEDIA_TYPE;
 
 /** Writes metrics; one without samples is left out. */
 export function write(families: Iterable<Family>, format: Format): string {

@@ -319,6 +319,56 @@ const REDIS: readonly Mutation[] = [
   },
 ];
 
+const FAILURES: readonly Mutation[] = [
+  {
+    name: "Failures: the end of a retry of all, though its jobs fail again",
+    edits: [[
+      "core/failed.ts",
+      "filter, after, until, reverse: false, limit: most });",
+      "filter, after, until: null, reverse: false, limit: most });",
+    ]],
+    tests: ["failed"],
+  },
+  {
+    name: "Failures: a filter that names nothing is not all",
+    edits: [["core/failed.ts", "  if (isEmpty(filter)) {", "  if (false) {"]],
+    tests: ["failed"],
+  },
+  {
+    name: "SQLite: what is moved matches by then",
+    edits: [[
+      "drivers/sqlite/failed_jobs.ts",
+      "return row !== undefined && matcher(filter)(toFiltered(row));",
+      "return row !== undefined;",
+    ]],
+    tests: ["sqlite"],
+  },
+  {
+    name: "SQLite: clearing leaves what is held",
+    edits: [["drivers/sqlite/clear.ts", "FROM jobs WHERE reserved_at IS NULL", "FROM jobs WHERE TRUE"]],
+    tests: ["sqlite"],
+  },
+  {
+    name: "Redis: what is moved matches by then",
+    edits: [["drivers/redis/failures.ts", "return isWanted(job) ? [job] : [];", "return [job];"]],
+    tests: ["redis_conformance"],
+  },
+  {
+    name: "Redis: a cleared job leaves no mark",
+    edits: [["drivers/redis/scripts.ts", "redis.call('ZREM', KEYS[4], unpack(ids)) > 0", "false"]],
+    tests: ["redis_conformance"],
+  },
+  {
+    name: "Command line: what cannot be undone is not done unasked in production",
+    edits: [[
+      "cli/confirm.ts",
+      'throw new CommandError(2, "APP_ENV=production',
+      'if (0) throw new CommandError(2, "APP_ENV=production',
+    ]],
+    tests: ["cli"],
+  },
+];
+
 const WORKER: readonly Mutation[] = [
   {
     name: "worker: what waits is handed back on stop",
@@ -484,7 +534,7 @@ async function checkGreen(mutations: readonly Mutation[]): Promise<void> {
 }
 
 async function main(filters: readonly string[]): Promise<number> {
-  const mutations = [...SQLITE, ...REDIS, ...WORKER].filter(({ name }) =>
+  const mutations = [...SQLITE, ...REDIS, ...FAILURES, ...WORKER].filter(({ name }) =>
     filters.length === 0 || filters.some((part) => name.includes(part))
   );
   if (mutations.length === 0) throw new Error(`no mutation is called ${filters.join(", ")}`);

@@ -81,7 +81,19 @@ async function browser(): Promise<Tally> {
   return { passed: count("pass"), failed, skipped: count("skipped") };
 }
 
-const documented = ["README.md", "mod.ts", "cli.ts", "dashboard.ts", "core", "cli", "dashboard", "drivers"];
+const documented = [
+  "README.md",
+  "mod.ts",
+  "cli.ts",
+  "metrics.ts",
+  "logs.ts",
+  "dashboard.ts",
+  "core",
+  "cli",
+  "dashboard",
+  "drivers",
+  "metrics",
+];
 
 const checks: Record<string, () => Promise<Tally | void>> = {
   lock,

@@ -273,6 +273,28 @@ test("a search, a count and a move of many take bounded steps", async () => {
   await queue.close();
 });
 
+test("where few match, many looks lead to one transaction", async () => {
+  const driver = new SqliteDriver({ database: ":memory:" });
+  const calls: [method: string, size: number][] = [];
+  const queue = watching(driver, (method, argument) => {
+    const { ids } = argument as { ids?: string[] };
+    if (ids !== undefined) calls.push([method, ids.length]);
+  });
+  for (let lot = 0; lot < 4; lot++) {
+    await failOn(driver, 999);
+    await failOn(driver, 1, { name: "rare" });
+  }
+  const seen: number[] = [];
+  const onProgress = ({ looked }: MoveProgress): unknown => seen.push(looked);
+  assert.equal((await queue.forget({ name: "rare" }, { limit: 3, onProgress })).length, 3);
+  assert.deepEqual(calls.splice(0), [["forget", 3]]);
+  assert.deepEqual(seen, [1000, 2000, 3000]);
+  assert.equal((await queue.retry({ name: "rare" })).length, 1);
+  assert.deepEqual(calls, [["retry", 1]]);
+  assert.equal(await queue.countFailed(), 4 * 999);
+  await queue.close();
+});
+
 test("no more failed jobs are moved than asked for", async () => {
   const driver = new SqliteDriver({ database: ":memory:" });
   const queue = new Queue({ driver, jobs: {}, env: {} });

@@ -1,5 +1,6 @@
 /** What a queue says of itself in numbers: the text that Prometheus reads, and whether it is well. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import parsePrometheus from "parse-prometheus-text-format";
 import { type Job, type Jobs, type Queue, QueueError, Snooze } from "@x/queue";
 import { type Metrics, metrics, type MetricsOptions } from "@x/queue/metrics";
@@ -319,6 +320,26 @@ inSession("the handler answers GET and HEAD, wherever it is mounted, and nothing
   for (const path of ["/", "/metrics/more", "/xmetrics"]) {
     assert.equal((await get(measured, path)).status, 404);
   }
+});
+
+inSession("README lists the metrics that there are, with their labels", async (session) => {
+  const { clock, file } = session;
+  const { jobs, measured } = await measuredQueue(session, { mail: () => {} }, { database: file });
+  await jobs.dispatchMany([["mail", 1], ["mail", 2]]);
+  await jobs.workOnce();
+  await clock.advance(2000);
+  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const [, rows] = /^\| metric .*\n\|.*\n((?:\|.*\n)+)/m.exec(readme)!;
+  const listed = rows.trimEnd().split("\n").map((row) => {
+    const [name, labels] = row.split("|").slice(1).map((cell) => cell.trim().replaceAll("`", ""));
+    return `${name}: ${labels}`;
+  });
+  const there = new Map<string, string>();
+  for (const [name, { metrics: [sample] }] of await scrape(measured)) {
+    if (sample === undefined || /_(bucket|sum)$/.test(name)) continue;
+    there.set(name.replace(/_count$/, ""), Object.keys(sample.labels ?? {}).join(", "));
+  }
+  assert.deepEqual(listed.sort(), [...there].map(([name, labels]) => `${name}: ${labels}`).sort());
 });
 
 inSession("who asks for OpenMetrics gets that", async (session) => {

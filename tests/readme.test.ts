@@ -51,6 +51,7 @@ function table(text: string, heading: string): string[][] {
 /** The code of an example as a file of any folder: the package is taken from this repository. */
 function outside(code: string): string {
   return code.replaceAll('"@x/queue/cli"', JSON.stringify(url("cli.ts")))
+    .replaceAll('"@x/queue/metrics"', JSON.stringify(url("metrics.ts")))
     .replaceAll('"@x/queue"', JSON.stringify(url("mod.ts")));
 }
 
@@ -314,7 +315,7 @@ test("the version stands in README and in CHANGELOG", () => {
   assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
 });
 
-test("ARCHITECTURE's map shows every file of core, of the drivers and of the dashboard", () => {
+test("ARCHITECTURE's map shows every file of core, of the drivers, the dashboard and the metrics", () => {
   const [map] = blocks(read("ARCHITECTURE.md"), "");
   const shown: string[] = [];
   const folders: string[] = [];
@@ -325,7 +326,7 @@ test("ARCHITECTURE's map shows every file of core, of the drivers and of the das
     if (name.endsWith("/")) folders.push(name);
     else shown.push(path);
   }
-  const files = ["core", "dashboard", "drivers"].flatMap((folder) =>
+  const files = ["core", "dashboard", "drivers", "metrics"].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts")).map((file) => `${folder}/${file.replaceAll("\\", "/")}`)
   );

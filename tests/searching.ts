@@ -79,6 +79,24 @@ export function searching(check: Check): void {
     assert.deepEqual(await found({ name: "mail", queue: "none" }), []);
   });
 
+  check("failed jobs are found by names of any text, and not by what is in a payload", async ({ driver }) => {
+    const names = [`it's "quoted" \\ [x] %a`, "日本 ⟶ \u2028", `name":"mail`, "mail"];
+    const pushed = names.map((name) =>
+      job({ name, payload: JSON.stringify({ name: "mail", queue: "slow" }) })
+    );
+    await driver.push(pushed, T);
+    for (const held of await take(driver, { limit: 9 })) {
+      await driver.fail(held, { error: "no", stack: '{"name":"mail","error":"nope"}', failedAt: T });
+    }
+    for (const name of names) {
+      const { ids } = await find(driver, { filter: { name } });
+      assert.deepEqual((await driver.failed({ ids })).map((one) => one.name), [name]);
+    }
+    assert.deepEqual((await find(driver, { filter: { queue: "slow" } })).ids, []);
+    assert.deepEqual((await find(driver, { filter: { text: "nope" } })).ids, [], "in the stack alone");
+    assert.equal((await find(driver, { filter: { queue: "default" } })).ids.length, names.length);
+  });
+
   check("failed jobs are found by when they failed", async ({ driver }) => {
     const ids = await failEach(driver, [
       { failedAt: T },

@@ -466,3 +466,36 @@ test("a reservation frees 100 ended leases, and the next one goes on", async () 
   await driver.close();
   db.close();
 });
+
+test("failed jobs are counted without their rows being read, and searched without what no filter needs", async () => {
+  const db = new DatabaseSync(":memory:");
+  const asked: string[] = [];
+  const connection = new Proxy(db, {
+    get(target, key) {
+      if (key === "prepare") return (sql: string) => (asked.push(sql), target.prepare(sql));
+      const value = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const driver = new SqliteDriver({ database: connection });
+  await driver.push([job()], T);
+  for (const held of await take(driver)) {
+    await driver.fail(held, { error: "no", stack: "a stack", failedAt: T });
+  }
+  asked.length = 0;
+  assert.equal((await driver.counts(T, 90_000))[0].failed, 1);
+  const counting = asked.splice(0).filter((sql) => sql.includes("failed_jobs"));
+  assert.equal(counting.length, 1);
+  const plan = db.prepare(`EXPLAIN QUERY PLAN ${counting[0]}`).all();
+  assert.match(String(plan[0].detail), /USING COVERING INDEX failed_jobs_queue/);
+
+  const search = { after: null, until: null, reverse: false, limit: 9 };
+  for (const filter of [{}, { name: "job" }, { text: "NO" }]) {
+    assert.equal((await driver.findFailed({ ...search, filter })).ids.length, 1);
+  }
+  const searching = asked.filter((sql) => sql.includes("failed_jobs"));
+  assert.notEqual(searching.length, 0);
+  for (const sql of searching) assert.doesNotMatch(sql, /payload|stack|history|\*/);
+  await driver.close();
+  db.close();
+});

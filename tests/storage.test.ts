@@ -603,6 +603,7 @@ test("a file of schema 3 gets what is new, and keeps its jobs, reservations and 
     const db = new DatabaseSync(file);
     const fresh = schema(db);
     db.exec(`DROP INDEX jobs_cancelled;
+      DROP INDEX failed_jobs_queue;
       ALTER TABLE jobs DROP COLUMN cancelled;
       ALTER TABLE jobs DROP COLUMN progress;
       ALTER TABLE jobs DROP COLUMN dispatched_at;

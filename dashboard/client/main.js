@@ -22,6 +22,8 @@ let view = "";
 let source = null;
 /** What the lists were loaded for: they are loaded anew when these numbers change. */
 let seen = "";
+/** When they were. */
+let loadedAt = 0;
 
 /** @param {unknown} error */
 function trouble(error) {
@@ -36,6 +38,7 @@ function connection(fine, text) {
 }
 
 function load() {
+  loadedAt = Date.now();
   if (view === "failed") loadFailed().catch(trouble);
   if (view === "delayed") loadDelayed().catch(trouble);
 }
@@ -67,7 +70,8 @@ function listen() {
     addPoints(state.points);
     offerQueues(state.queues);
     const now = `${state.total.failed} ${state.total.delayed}`;
-    if (now !== seen) {
+    // A search through very many takes its time: not with each state while jobs keep failing.
+    if (now !== seen && Date.now() - loadedAt > 2000) {
       seen = now;
       load();
     }

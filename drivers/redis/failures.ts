@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type {
   AttemptRecord,
+  FailedFilter,
   FailedFound,
   FailedJob,
   FailedSearch,
@@ -213,16 +214,27 @@ export class RedisFailures implements Failures {
       return { ids, looked: ids.length, next: ids.length < look ? null : ids[look - 1] };
     }
     const [command, order, from, to] = range;
-    const answer = await this.#link.run(FIND_FAILED, [this.#records, order], [command, from, to]) as string[];
+    const values = [command, from, to, ...needles(filter)];
+    const answer = await this.#link.run(FIND_FAILED, [this.#records, order], values) as [
+      more: string,
+      looked: number,
+      last: string,
+      ...read: (number | string)[],
+    ];
+    const [more, looked, last] = answer;
     const isWanted = matcher(filter);
     const ids: string[] = [];
-    let at = 1;
-    for (; at < answer.length && ids.length < limit; at += 2) {
-      const record = answer[at + 1];
-      if (record !== "" && isWanted(JSON.parse(record) as Filtered)) ids.push(answer[at]);
+    for (let at = 3; at < answer.length; at += 3) {
+      if (!isWanted(JSON.parse(answer[at + 2] as string) as Filtered)) continue;
+      const number = answer[at + 1] as string;
+      ids.push(number);
+      // What the script has looked at beyond that is looked at again.
+      const which = Number(answer[at]);
+      if (ids.length === limit) {
+        return { ids, looked: which, next: which === looked && more === "" ? null : number };
+      }
     }
-    const isOver = at >= answer.length && answer[0] === "";
-    return { ids, looked: (at - 1) / 2, next: isOver ? null : answer[at - 2] };
+    return { ids, looked, next: more === "" ? null : last };
   }
 
   /** Moves back. */
@@ -320,6 +332,23 @@ export class RedisFailures implements Failures {
     ) as number[];
     return jobs.filter((_, index) => taken[index] === 1).map(({ id, name }) => ({ id, name }));
   }
+}
+
+/**
+ * What the record of a job that matches has in it, as FIND_FAILED takes it. JSON writes letters as they are, save for those
+ * that it escapes, and Lua knows the small letters of ASCII only.
+ */
+function needles({ name, queue, since, before, text }: FailedFilter): string[] {
+  const written = JSON.stringify(text ?? "").slice(1, -1).toLowerCase();
+  // deno-lint-ignore no-control-regex -- all of ASCII is meant
+  const plain = /^[\x00-\x7f]*$/.test(written) ? written : "";
+  return [
+    since === undefined ? "" : String(Math.floor(since / 1000) * 1000),
+    before === undefined ? "" : String(Math.ceil(before)),
+    plain,
+    ...name === undefined ? [] : [`"name":${JSON.stringify(name)}`],
+    ...queue === undefined ? [] : [`"queue":${JSON.stringify(queue)}`],
+  ];
 }
 
 /** How many ids one step of a search reads at most, where there is no filter. */

@@ -372,32 +372,55 @@ end
 if pushed then redis.call('ZADD', KEYS[1], 0, '0') end
 return answer`);
 
-/** How many failed jobs a call looks at, and after how many bytes of them it leaves the rest to the next one. */
-const LOOK = 200;
-const LOOK_BYTES = 1_048_576;
+/** How many failed jobs a call looks at, how many it reads, and after how many bytes it leaves the rest to the next one. */
+const LOOK = 1000;
+const READ = 200;
+const LOOK_BYTES = 4_194_304;
 
 /**
- * Looks at some of the failed jobs. KEYS: `failed`, `failed:order`. ARGV: ZRANGEBYSCORE or ZREVRANGEBYSCORE, and its bounds.
+ * Looks at some of the failed jobs. Reading JSON takes ten times as long as looking for a text in it: so only a record
+ * that has all of the texts is read, and the caller looks at what it says.
  *
- * Answers 1 where there may be more, else ''; then for each its number and, as JSON, what a filter looks at, or '' where
- * it is none of ours.
+ * KEYS: `failed`, `failed:order`. ARGV: ZRANGEBYSCORE or ZREVRANGEBYSCORE, and its bounds; since when, and before when, in
+ * milliseconds, or ''; a text in small letters that a record has in any, or ''; then texts that it has as they are.
+ *
+ * Answers 1 where there may be more, else ''; at how many it looked, and the number of the last one or ''; then for each
+ * that it read: which it was (from 1), its number and, as JSON, what a filter looks at.
  */
 export const FIND_FAILED: Script = script(`
 local numbers = redis.call(ARGV[1], KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ${LOOK})
-local answer, bytes = {#numbers == ${LOOK} and '1' or ''}, 0
-for at, number in ipairs(numbers) do
-  local record = redis.call('HMGET', KEYS[1], number)[1]
-  local read, job = pcall(cjson.decode, record or '')
-  answer[#answer + 1] = number
-  answer[#answer + 1] = read and cjson.encode({
-    name = job.name, queue = job.queue, failedAt = job.failedAt, error = job.error,
-  }) or ''
-  bytes = bytes + #(record or '')
-  if bytes >= ${LOOK_BYTES} and at < #numbers then
-    answer[1] = '1'
-    break
+local since, before, answer = tonumber(ARGV[4]), tonumber(ARGV[5]), {'', 0, ''}
+
+local function mayMatch(record)
+  for at = 7, #ARGV do
+    if not string.find(record, ARGV[at], 1, true) then return false end
   end
+  if since or before then
+    local failed = tonumber(string.match(record, '"failedAt":(%d+)'))
+    if failed and ((since and failed < since) or (before and failed >= before)) then return false end
+  end
+  return ARGV[6] == '' or string.find(string.lower(record), ARGV[6], 1, true)
 end
+
+local read, bytes = 0, 0
+for at, number in ipairs(numbers) do
+  local record = redis.call('HMGET', KEYS[1], number)[1] or ''
+  answer[2], answer[3] = at, number
+  if mayMatch(record) then
+    local fine, job = pcall(cjson.decode, record)
+    if fine then
+      answer[#answer + 1] = at
+      answer[#answer + 1] = number
+      answer[#answer + 1] = cjson.encode({
+        name = job.name, queue = job.queue, failedAt = job.failedAt, error = job.error,
+      })
+    end
+    read = read + 1
+  end
+  bytes = bytes + #record
+  if read == ${READ} or bytes >= ${LOOK_BYTES} then break end
+end
+if answer[2] < #numbers or #numbers == ${LOOK} then answer[1] = '1' end
 return answer`);
 
 /**

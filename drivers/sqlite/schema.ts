@@ -61,6 +61,8 @@ const INDEXES = [
   "CREATE INDEX jobs_available ON jobs (queue, priority DESC, available_at) WHERE reserved_at IS NULL",
   "CREATE INDEX IF NOT EXISTS jobs_reserved ON jobs (reserved_at) WHERE reserved_at IS NOT NULL",
   "CREATE INDEX IF NOT EXISTS jobs_cancelled ON jobs (id) WHERE cancelled IS NOT NULL",
+  // A row has a payload and a stack: counting 100,000 of them by queue would read all of that, some 200 MB.
+  "CREATE INDEX IF NOT EXISTS failed_jobs_queue ON failed_jobs (queue)",
   // The jobs of a store whose ids are no row ids: each fails into one row, however often that is tried.
   "CREATE UNIQUE INDEX IF NOT EXISTS failed_jobs_job ON failed_jobs (job_id) WHERE job_id IS NOT NULL",
 ];

@@ -63,7 +63,7 @@ const ORDERED = 60;
 /** The waits between attempts, in leases. */
 const BACKOFF = [0.05, 0.1, 0.2];
 
-/** How long the workers may take for what is left once all faults are over, in milliseconds. */
+/** How long nothing may come off what is left once all faults are over, in milliseconds. */
 const DRAIN = 90_000;
 
 /** Makes a run. */
@@ -186,11 +186,16 @@ class Run {
       jobs: Object.fromEntries(Object.keys(TRIES).map((kind) => [kind, {}])),
     });
     try {
-      const deadline = performance.now() + DRAIN;
       let left = await queue.waiting();
+      let least = left;
+      let deadline = performance.now() + DRAIN;
       while (left > 0 && performance.now() < deadline) {
         await pass(100);
         left = await queue.waiting();
+        if (left >= least) continue;
+        // A slow machine may take long: it is stuck where nothing comes off any more.
+        least = left;
+        deadline = performance.now() + DRAIN;
       }
       journal.note({ fact: "left", count: left });
       const pages: FailedJob[] = [];
