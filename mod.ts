@@ -29,6 +29,7 @@
 export { Queue } from "./core/queue.ts";
 export type {
   DatabaseConnection,
+  DelayedPage,
   DispatchArguments,
   DispatchEntry,
   QueueOptions,
@@ -55,6 +56,7 @@ export type {
   AttemptRecord,
   Cancelled,
   Controls,
+  DelayedJob,
   Driver,
   FailedFilter,
   FailedFound,

@@ -6,6 +6,7 @@ import { clear, type ClearOptions } from "./clear.ts";
 import { ASKED, COMPLETE, complete } from "./complete.ts";
 import { completions, type CompletionsOptions, SHELLS } from "./completions.ts";
 import type { Context } from "./context.ts";
+import { DASHBOARD_HOST, DASHBOARD_PORT, type DashboardOptions, serveDashboard } from "./dashboard.ts";
 import { dispatch, type DispatchOptions } from "./dispatch.ts";
 import { DURATION_SYNTAX } from "./duration.ts";
 import { readEnvironment } from "./environment.ts";
@@ -90,6 +91,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   addPause(program, act, "resume", "let workers go on with a queue, or with all");
   addRestart(program, act);
   addCancel(program, act);
+  addDashboard(program, act);
   addClear(program, act);
   addCompletions(program, act);
   addChild(program, act);
@@ -345,6 +347,22 @@ function addCancel(program: Command, act: Act): void {
     .option("--json", "print one JSON document");
   addDatabase(command).action((ids: string[], options: CancelOptions) =>
     act((context) => cancel(ids, options, context))
+  );
+}
+
+function addDashboard(program: Command, act: Act): void {
+  const command = program.command("queue:dashboard")
+    .summary("serve a web page that shows the queue, and repairs it")
+    .description(
+      "Serve the dashboard until SIGTERM or SIGINT. On an address that others reach it needs QUEUE_DASHBOARD_TOKEN, " +
+        "which it then asks for.",
+    )
+    .option("--port <n>", "the port; 0: any that is free", wholeNumber(0, 65_535), DASHBOARD_PORT)
+    .option("--host <address>", "the address", notEmpty, DASHBOARD_HOST)
+    .option("--read-only", "show everything, and change nothing")
+    .option("--json", "print one JSON document, with the URL");
+  addDatabase(command).action((options: DashboardOptions) =>
+    act((context) => serveDashboard(options, context))
   );
 }
 

@@ -247,6 +247,22 @@ export interface QueueCounts {
   readonly oldest: number | null;
 }
 
+/** A job that is not due yet. */
+export interface DelayedJob {
+  /** The job. */
+  readonly id: string;
+  /** The name of its job type. */
+  readonly name: string;
+  /** Its queue. */
+  readonly queue: string;
+  /** Its priority. */
+  readonly priority: number;
+  /** How many attempts it has had. */
+  readonly attempts: number;
+  /** In how many milliseconds it is due. */
+  readonly dueIn: number;
+}
+
 /** Which queues are paused: their jobs are not reserved. */
 export interface Paused {
   /** Whether every queue is, whatever its name. */
@@ -423,6 +439,8 @@ export interface Driver {
   queues(): Promise<string[]>;
   /** How many jobs each queue has in each state; queues without any are left out. */
   counts(now: Moment, retryAfter: number): Promise<QueueCounts[]>;
+  /** The delayed jobs of a queue or, where it is `null`, of all that are due next, the next one first. */
+  delayed(queue: string | null, limit: number, now: Moment): Promise<DelayedJob[]>;
   /** How many jobs are ready, delayed or reserved, in all queues: cheap enough to be asked for often. */
   waiting(): Promise<number>;
   /** Failed jobs in the order of their ids. */

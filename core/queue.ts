@@ -21,6 +21,7 @@ import {
 import { describe } from "./describe.ts";
 import type {
   Cancelled,
+  DelayedJob,
   Driver,
   FailedFilter,
   FailedJob,
@@ -147,6 +148,14 @@ export type DispatchArguments<Data> = undefined extends Data ? [payload?: Data, 
 export type DispatchEntry<J extends Jobs> = {
   [Name in keyof J & string]: [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
 }[keyof J & string];
+
+/** Which delayed jobs. */
+export interface DelayedPage {
+  /** Those of this queue. Default: of every one. */
+  queue?: string;
+  /** How many at most, 1 to 1,000. Default: 100. */
+  limit?: number;
+}
 
 /**
  * A queue of background jobs.
@@ -642,6 +651,31 @@ export class Queue<const J extends Jobs = Jobs> {
    */
   async counts(): Promise<QueueCounts[]> {
     return (await this.#load()).counts(null, this.#settings.retryAfter);
+  }
+
+  /**
+   * The delayed jobs that are due next, the next one first: dispatched for later, or waiting for another attempt.
+   *
+   * @example
+   * ```ts
+   * import { Queue } from "@x/queue";
+   * import assert from "node:assert/strict";
+   *
+   * const queue = new Queue({ database: ":memory:", jobs: { remind: () => {} } });
+   * await queue.dispatchLater("remind", { user: 7 }, { days: 2 });
+   * await queue.dispatchLater("remind", { user: 8 }, { days: 1 });
+   * const [next, ...others] = await queue.delayed();
+   * assert.deepEqual([next.id, next.attempts, others.length], ["2", 0, 1]);
+   * await queue.close();
+   * ```
+   *
+   * @throws {QueueError} `CONFIG` for a queue or a limit that cannot work, `DB` when the store fails.
+   */
+  async delayed(page: DelayedPage = {}): Promise<DelayedJob[]> {
+    refuseUnknown(page, ["queue", "limit"], "options");
+    const queue = page.queue === undefined ? null : checkQueue(page.queue, "queue");
+    const limit = wholeNumber("limit", page.limit, 100, 1, 1000);
+    return await (await this.#load()).delayed(queue, limit, null);
   }
 
   /**

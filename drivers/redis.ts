@@ -16,6 +16,7 @@ import { randomUUID } from "node:crypto";
 import type {
   Cancelled,
   Controls,
+  DelayedJob,
   Driver,
   FailedFound,
   FailedJob,
@@ -57,6 +58,7 @@ import {
   CLEAR,
   COMPLETE,
   COUNT,
+  DELAYED,
   EXTEND,
   MOVE_LIMIT,
   PUSH,
@@ -373,6 +375,31 @@ export class RedisDriver implements Driver {
       }
       for (const [queue, count] of failed) of(queue).failed = count;
       return [...byQueue.values()].sort((a, b) => a.queue < b.queue ? -1 : 1);
+    });
+  }
+
+  /** Reads the delayed jobs that are due next. */
+  delayed(queue: string | null, limit: number, now: Moment): Promise<DelayedJob[]> {
+    return this.#under(async () => {
+      await this.#readLanes();
+      const lanes = queue === null ? this.#lanes.all() : this.#lanes.in(queue);
+      if (lanes.length === 0) return [];
+      const keys = lanes.map((lane) => lane.keys[1]);
+      const flat = await this.#link.run(DELAYED, keys, [seconds(now), String(limit)]) as (string | number)[];
+      const found: DelayedJob[] = [];
+      for (let at = 0; at < flat.length; at += 3) {
+        const { queue, priority } = lanes[Number(flat[at]) - 1];
+        const [, attempts, id, name] = /^(\d+) (\S+) (.+)$/s.exec(String(flat[at + 2]))!;
+        found.push({
+          id,
+          name,
+          queue,
+          priority,
+          attempts: Number(attempts),
+          dueIn: Math.max(0, Number(flat[at + 1])),
+        });
+      }
+      return found.sort((a, b) => a.dueIn - b.dueIn).slice(0, limit);
     });
   }
 

@@ -18,6 +18,7 @@ import { dirname } from "node:path";
 import type {
   Cancelled,
   Controls,
+  DelayedJob,
   Driver,
   FailedFound,
   FailedJob,
@@ -56,6 +57,7 @@ import {
   toProgress,
 } from "./sqlite/controls.ts";
 import { countJobs, countWaiting } from "./sqlite/counts.ts";
+import { nextDelayed, waitingQueues } from "./sqlite/delayed.ts";
 import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import { clearJobs } from "./sqlite/clear.ts";
 import {
@@ -270,18 +272,12 @@ export class SqliteDriver implements Driver {
 
   /** The names of the queues with jobs that are not reserved. */
   queues(): Promise<string[]> {
-    return this.#read((connection) => {
-      const names: string[] = [];
-      let row = connection.get("SELECT min(queue) AS queue FROM jobs WHERE reserved_at IS NULL");
-      while (typeof row?.queue === "string") {
-        names.push(row.queue);
-        row = connection.get(
-          "SELECT queue FROM jobs WHERE reserved_at IS NULL AND queue > ? ORDER BY queue LIMIT 1",
-          row.queue,
-        );
-      }
-      return names;
-    });
+    return this.#read(waitingQueues);
+  }
+
+  /** Reads the delayed jobs that are due next. */
+  delayed(queue: string | null, limit: number, now: Moment): Promise<DelayedJob[]> {
+    return this.#read((connection) => nextDelayed(connection, queue, limit, now ?? Date.now()));
   }
 
   /** Counts by queue and state. */

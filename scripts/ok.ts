@@ -10,7 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { run } from "./command.ts";
 import { closingLine, sum, type Tally } from "./junit.ts";
-import { root } from "./runtimes.ts";
+import { findRuntime, root } from "./runtimes.ts";
 import { smoke } from "./smoke.ts";
 
 const deno = process.execPath;
@@ -63,19 +63,39 @@ async function binary(): Promise<void> {
   smoke(join(root, "dist", "queue-bun"));
 }
 
+/**
+ * The dashboard in Chromium, by Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests
+ * are skipped; their names and numbers are shown in any case.
+ */
+async function browser(): Promise<Tally> {
+  const node = findRuntime("node");
+  if (typeof node === "string") throw new Error(node);
+  const { output, why } = await run(node.path, ["--test", join("tests", "browser", "dashboard.ts")], {
+    env: { ...process.env, ...plain },
+    seconds: 900,
+    output: "both",
+  });
+  const count = (what: string): number =>
+    Number(new RegExp(`^ℹ ${what} (\\d+)$`, "m").exec(output)?.[1] ?? 0);
+  const failed = Math.max(count("fail") + count("cancelled"), why ? 1 : 0);
+  return { passed: count("pass"), failed, skipped: count("skipped") };
+}
+
 const documented = [
   "README.md",
   "mod.ts",
   "cli.ts",
   "metrics.ts",
   "logs.ts",
+  "dashboard.ts",
   "core",
   "cli",
+  "dashboard",
   "drivers",
   "metrics",
 ];
 
-const checks: Record<string, () => Promise<void>> = {
+const checks: Record<string, () => Promise<Tally | void>> = {
   lock,
   fmt: () => must(["fmt", "--check"]),
   lint: () => must(["lint"]),
@@ -85,6 +105,7 @@ const checks: Record<string, () => Promise<void>> = {
   publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
   compile,
   binary,
+  browser,
   demo: () => must(["task", "demo"], 60),
 };
 
@@ -118,7 +139,8 @@ async function main(wanted: readonly string[]): Promise<Tally> {
 
 async function one(name: string): Promise<Tally> {
   try {
-    await checks[name]();
+    const tally = await checks[name]();
+    if (tally) return tally;
     console.log("ok");
     return { passed: 1, failed: 0, skipped: 0 };
   } catch (error) {

@@ -33,6 +33,7 @@ const COMMANDS = [
   "queue:resume",
   "queue:restart",
   "queue:cancel",
+  "queue:dashboard",
   "queue:show",
   "queue:workers",
   "queue:doctor",

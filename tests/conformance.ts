@@ -18,6 +18,7 @@ import type {
 } from "../core/driver.ts";
 import { QueueError } from "../core/errors.ts";
 import { controlling } from "./controls.ts";
+import { delaying } from "./delaying.ts";
 import { registering } from "./registry.ts";
 import { searching } from "./searching.ts";
 import { soon } from "./until.ts";
@@ -109,6 +110,7 @@ export function conformance(subject: Subject): void {
   looking(check);
   living(check);
   controlling(check);
+  delaying(check);
   registering(check);
 }
 

@@ -88,7 +88,7 @@ async function help(): Promise<Map<string, string[]>> {
   const names = [
     ...["work", "retry", "forget", "failed", "status", "monitor", "dispatch"],
     ...["pause", "resume", "restart", "cancel", "show", "workers", "doctor"],
-    ...["flush", "prune-failed", "clear", "completions"],
+    ...["flush", "prune-failed", "clear", "completions", "dashboard"],
   ].map((name) => `queue:${name}`);
   return await inFolder(async (cwd) => {
     const program = `import { main } from ${JSON.stringify(url("cli.ts"))};
@@ -315,7 +315,7 @@ test("the version stands in README and in CHANGELOG", () => {
   assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
 });
 
-test("ARCHITECTURE's map shows every file of core, of the drivers and of the metrics", () => {
+test("ARCHITECTURE's map shows every file of core, of the drivers, the dashboard and the metrics", () => {
   const [map] = blocks(read("ARCHITECTURE.md"), "");
   const shown: string[] = [];
   const folders: string[] = [];
@@ -326,7 +326,7 @@ test("ARCHITECTURE's map shows every file of core, of the drivers and of the met
     if (name.endsWith("/")) folders.push(name);
     else shown.push(path);
   }
-  const files = ["core", "drivers", "metrics"].flatMap((folder) =>
+  const files = ["core", "dashboard", "drivers", "metrics"].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts")).map((file) => `${folder}/${file.replaceAll("\\", "/")}`)
   );

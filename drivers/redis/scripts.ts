@@ -312,6 +312,25 @@ end
 return answer`);
 
 /**
+ * Reads what is delayed. KEYS: `delayed` of each lane. ARGV: now, how many of each lane. Answers for each job its lane
+ * (from 1), the milliseconds until it is due, and its member without the payload.
+ */
+export const DELAYED: Script = script(`${NOW}
+local now, answer = present(ARGV[1]), {}
+for lane = 1, #KEYS do
+  local found = redis.call('ZRANGEBYSCORE', KEYS[lane], '(' .. stamp(now), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+  for at = 1, #found, 2 do
+    local head = string.match(found[at], '^(%d+ [^ \\n]+ [^\\n]+)\\n')
+    if head then
+      answer[#answer + 1] = lane
+      answer[#answer + 1] = string.format('%.0f', (found[at + 1] - now) * 1000)
+      answer[#answer + 1] = head
+    end
+  end
+end
+return answer`);
+
+/**
  * Moves a job to the failed ones, where these are in Redis.
  *
  * KEYS: `reserved`, then `failed`, `failed:order`, `failed:last`, `failed:counts`, `failed:ids` and its history. ARGV: its

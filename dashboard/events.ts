@@ -1,0 +1,48 @@
+/**
+ * Server-sent events: what the collector sees, to one viewer.
+ *
+ * @module
+ */
+import { stream } from "./answers.ts";
+import type { Collector, Seen } from "./collector.ts";
+
+/** A viewer connects anew after this long, in milliseconds, so that one whose session has ended is found out. */
+const LONGEST = 3_600_000;
+
+/** A stream of what the collector sees, which ends with the session. */
+export function events(collector: Collector, sessionEnds: number): Response {
+  const encoder = new TextEncoder();
+  const ends = Math.min(sessionEnds, Date.now() + LONGEST);
+  let leave = (): void => {};
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      let over = false;
+      const end = (): void => {
+        if (over) return;
+        over = true;
+        leave();
+        controller.close();
+      };
+      controller.enqueue(encoder.encode("retry: 2000\n\n"));
+      const stop = collector.watch((seen) => {
+        if (over) return;
+        // One that reads more slowly misses states, and fills no memory.
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(eventOf(seen)));
+        if (Date.now() >= ends || ("over" in seen && seen.over)) end();
+      });
+      leave = () => {
+        over = true;
+        stop();
+      };
+      // The collector may have told of the end at once, when there was nothing to leave yet.
+      if (over) leave();
+    },
+    cancel: () => leave(),
+  }, { highWaterMark: 8 });
+  return stream(body);
+}
+
+function eventOf(seen: Seen): string {
+  const [name, data] = "state" in seen ? ["state", seen.state] : ["trouble", seen];
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
