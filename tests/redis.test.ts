@@ -745,16 +745,6 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     assert.deepEqual((await driver.controls()).cancelled, [told.id]);
     await driver.complete(told);
     assert.deepEqual((await driver.controls()).cancelled, []);
-    if (failed === "redis") {
-      // One whose failing broke off on the way is looked for.
-      await driver.push([job()], T);
-      const [torn] = await take(driver);
-      await server.client.set("app:queue:failed", "no hash");
-      const why = { error: "x", stack: null, failedAt: T };
-      await assert.rejects(driver.fail(torn, why), isRefusal("REDIS", "WRONGTYPE"));
-      await server.client.del("app:queue:failed");
-      assert.equal(await driver.fail(torn, why), true);
-    }
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();
