@@ -232,7 +232,7 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis: a settlement whose reply was lost is known to have been made",
-    edits: [["drivers/redis.ts", "if (mayHaveRun(error)) this.#uncertain.add(held);", ""]],
+    edits: [["drivers/redis/link.ts", "return isLost(error) || ", "return "]],
     tests: ["redis_faults"],
   },
   {
@@ -253,8 +253,8 @@ const REDIS: readonly Mutation[] = [
     name: "Redis: once a key",
     edits: [[
       "drivers/redis/scripts.ts",
-      "redis.call('SET', KEYS[key], id, 'NX', 'EX', ARGV[2])",
-      "redis.call('SET', KEYS[key], id, 'EX', ARGV[2])",
+      "local before = marked ~= '' and redis.call('GET', KEYS[key])",
+      "local before = false",
     ]],
     tests: ["redis_conformance"],
   },
@@ -268,7 +268,7 @@ const REDIS: readonly Mutation[] = [
       ],
       [
         "drivers/redis/failures.ts",
-        "if (await this.#store.complete(held) || repeated) return true;",
+        "if (await this.#store.complete(held) || (repeated && await this.#store.isGone(held))) return true;",
         "if (done) return true;",
       ],
     ],

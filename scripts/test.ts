@@ -10,7 +10,7 @@
 //
 // Environment
 //   QUEUE_TEST_DENO, QUEUE_TEST_BUN, QUEUE_TEST_NODE   the executables to use (see runtimes.ts)
-//   QUEUE_TEST_LIMIT                                   seconds for one runtime's run; 400 by default
+//   QUEUE_TEST_LIMIT                                   seconds for one runtime's run; 900 by default
 // What a test finds in its environment
 //   TEST_DENO, TEST_BUN, TEST_NODE   the executable of each runtime that this machine has, whether the suite was
 //                                    asked to run on it or not; unset where there is none
@@ -138,7 +138,7 @@ async function main(args: readonly string[]): Promise<Report[]> {
   const [names, filters] = parse(args);
   const files = suite(filters);
   if (files.length === 0) throw new Error(`no file in tests/ matches ${filters.join(", ") || "*.test.ts"}`);
-  const seconds = Number(process.env.QUEUE_TEST_LIMIT || 400);
+  const seconds = Number(process.env.QUEUE_TEST_LIMIT || 900);
   if (!(seconds > 0)) {
     throw new Error(`QUEUE_TEST_LIMIT is "${process.env.QUEUE_TEST_LIMIT}", not a number of seconds`);
   }
