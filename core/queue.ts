@@ -699,7 +699,7 @@ export class Queue<const J extends Jobs = Jobs> {
    * const queue = new Queue({
    *   database: ":memory:",
    *   jobs: {
-   *     look: async () => {
+   *     look: async (): Promise<void> => {
    *       const [worker] = await queue.workers();
    *       assert.deepEqual([worker.concurrency, worker.names], [1, ["look"]]);
    *     },
