@@ -84,16 +84,10 @@ interface Options {
 /** A line of a stack trace. */
 const STACK = /^\s+at /m;
 
-/** The runtimes that the test runner names, or else the one that runs this. */
-function runtimes(): Runtime[] {
-  const { TEST_DENO, TEST_BUN, TEST_NODE } = process.env;
-  const named: Runtime[] = [];
-  if (TEST_DENO) named.push(runtime("deno", TEST_DENO));
-  if (TEST_BUN) named.push(runtime("bun", TEST_BUN));
-  if (TEST_NODE) named.push(runtime("node", TEST_NODE));
-  if (named.length > 0) return named;
+/** The one that runs this: the suite runs on each. */
+function ownRuntime(): Runtime {
   const { deno, bun } = process.versions;
-  return [runtime(deno ? "deno" : bun ? "bun" : "node", process.execPath)];
+  return runtime(deno ? "deno" : bun ? "bun" : "node", process.execPath);
 }
 
 function runtime(name: Runtime["name"], executable: string): Runtime {
@@ -187,7 +181,7 @@ function inProject(use: (cwd: string) => Promise<void>): Promise<void> {
   });
 }
 
-for (const { name, command } of runtimes()) {
+for (const { name, command } of [ownRuntime()]) {
   const start = (args: readonly string[], options: Options): Running =>
     new Running([...command, CLI, ...args], options);
 
