@@ -560,6 +560,28 @@ onRedis(
   },
 );
 
+/** All that an operator does; `ready` jobs wait before. */
+async function operate(driver: RedisDriver, ready: number): Promise<void> {
+  await driver.pause(null);
+  await driver.resume(null);
+  await driver.pause("other");
+  await driver.resume("other");
+  await driver.restart();
+  const [first, delayed] = await driver.push([job(), job({ delay: 5 })], T);
+  assert.equal(await driver.cancel(first), "removed");
+  assert.equal(await driver.cancel(delayed), "removed");
+  await driver.push([job(), job({ delay: 5 })], T);
+  assert.equal(await driver.clear(null, 9), 2 + ready);
+  await driver.push([job()], T);
+  const [told] = await take(driver);
+  await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
+  assert.equal((await driver.progress(told.id))?.fraction, 0.5);
+  assert.equal(await driver.cancel(told.id), "cancelling");
+  assert.deepEqual((await driver.controls()).cancelled, [told.id]);
+  await driver.complete(told);
+  assert.deepEqual((await driver.controls()).cancelled, []);
+}
+
 /** What a user of an ACL must be allowed, on keys that start with the prefix. */
 const NEEDED =
   "+evalsha +eval +time +rpush +lpush +lpop +lpos +llen +zadd +zrem +zrange +zrangebyscore +zremrangebyrank " +
@@ -595,24 +617,7 @@ onRedis("a user with a percent-encoded password, who may do no more than is need
       await driver.complete(one);
       assert.equal(ids.includes(one.id) || one.id !== "", true);
     }
-    await driver.pause(null);
-    await driver.resume(null);
-    await driver.pause("other");
-    await driver.resume("other");
-    await driver.restart();
-    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
-    assert.equal(await driver.cancel(ready), "removed");
-    assert.equal(await driver.cancel(delayed), "removed");
-    await driver.push([job(), job({ delay: 5 })], T);
-    assert.equal(await driver.clear(null, 9), 2);
-    await driver.push([job()], T);
-    const [told] = await take(driver);
-    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
-    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
-    assert.equal(await driver.cancel(told.id), "cancelling");
-    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
-    await driver.complete(told);
-    assert.deepEqual((await driver.controls()).cancelled, []);
+    await operate(driver, 0);
     if (failed === "redis") {
       // One whose failing broke off on the way is looked for.
       await driver.push([job()], T);
@@ -727,24 +732,7 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     await driver.complete(held[0]);
     await driver.fail(held[1], { error: "x", stack: null, failedAt: T });
     assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
-    await driver.pause(null);
-    await driver.resume(null);
-    await driver.pause("other");
-    await driver.resume("other");
-    await driver.restart();
-    const [ready, delayed] = await driver.push([job(), job({ delay: 5 })], T);
-    assert.equal(await driver.cancel(ready), "removed");
-    assert.equal(await driver.cancel(delayed), "removed");
-    await driver.push([job(), job({ delay: 5 })], T);
-    assert.equal(await driver.clear(null, 9), 3, "and the retried one");
-    await driver.push([job()], T);
-    const [told] = await take(driver);
-    await driver.report(told, { fraction: 0.5, note: null }, LEASE, T);
-    assert.equal((await driver.progress(told.id))?.fraction, 0.5);
-    assert.equal(await driver.cancel(told.id), "cancelling");
-    assert.deepEqual((await driver.controls()).cancelled, [told.id]);
-    await driver.complete(told);
-    assert.deepEqual((await driver.controls()).cancelled, []);
+    await operate(driver, 1);
     const woken = Promise.withResolvers<void>();
     const listener = driver.listen(() => {
       woken.resolve();

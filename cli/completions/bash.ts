@@ -1,5 +1,5 @@
 import type { Completed } from "../completions.ts";
-import { identifier, kinds, quote } from "./shell.ts";
+import { identifier, lookups, quote } from "./shell.ts";
 
 /**
  * The script for bash 3.2 or newer, without the package bash-completion. Readline splits words at `:` and `=`, which are
@@ -8,23 +8,12 @@ import { identifier, kinds, quote } from "./shell.ts";
  */
 export function bashScript(program: string, commands: readonly Completed[]): string {
   const self = `_${identifier(program)}`;
-  const options = commands.map(({ name, options }) =>
-    `    ${quote(name)}) printf '%s\\n' ${options.map(({ long }) => quote(long)).join(" ")} ;;`
-  );
+  const print = ({ options }: Completed): string =>
+    `printf '%s\\n' ${options.map(({ long }) => quote(long)).join(" ")}`;
   return `# Completes ${program} in bash. In ~/.bashrc:
 #   source <(${program} queue:completions bash)
 
-${self}_options() {
-  case "$1" in
-${options.join("\n")}
-  esac
-}
-
-${self}_kind() {
-  case "$1 $2" in
-${kinds(commands)}
-  esac
-}
+${lookups(self, commands, print)}
 
 # Asks the program itself, by the word that it was called with.
 ${self}_ask() {

@@ -1,5 +1,5 @@
 import type { Completed } from "../completions.ts";
-import { identifier, kinds, quote } from "./shell.ts";
+import { identifier, lookups, quote } from "./shell.ts";
 
 /** The script for zsh, with what each command and option does beside it. */
 export function zshScript(program: string, commands: readonly Completed[]): string {
@@ -7,26 +7,13 @@ export function zshScript(program: string, commands: readonly Completed[]): stri
   const described = (entries: readonly (readonly [word: string, about: string])[]): string =>
     entries.map(([word, about]) => quote(`${word}\t${about}`)).join(" ");
   const all = described(commands.map(({ name, summary }) => [name, summary]));
-  const options = commands.map(({ name, options }) =>
-    `    ${quote(name)}) print -rl -- ${
-      described(options.map(({ long, description }) => [long, description]))
-    } ;;`
-  );
+  const print = ({ options }: Completed): string =>
+    `print -rl -- ${described(options.map(({ long, description }) => [long, description]))}`;
   return `#compdef ${program}
 # Completes ${program} in zsh. In ~/.zshrc, after compinit:
 #   source <(${program} queue:completions zsh)
 
-${self}_options() {
-  case "$1" in
-${options.join("\n")}
-  esac
-}
-
-${self}_kind() {
-  case "$1 $2" in
-${kinds(commands)}
-  esac
-}
+${lookups(self, commands, print)}
 
 # Asks the program itself, by the word that it was called with.
 ${self}_ask() {

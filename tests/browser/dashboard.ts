@@ -113,13 +113,20 @@ async function open(
   return page;
 }
 
+/** What is read of what axe answers. */
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   return await page.evaluate(async () => {
-    // deno-lint-ignore no-explicit-any
-    const { violations } = await (globalThis as any).axe.run();
-    // deno-lint-ignore no-explicit-any
-    return violations.map(({ id, nodes }: any) => `${id}: ${nodes.map((one: any) => one.html).join(" ")}`);
+    const { axe } = globalThis as unknown as { axe: { run(): Promise<AxeResults> } };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
   });
 }
 
