@@ -37,8 +37,10 @@ export function checkQueueSelection(selection: QueueSelection): string[] {
 /** One queue's account. */
 interface Account {
   readonly weight: number;
-  /** What the others owe it: the queue with the most is next. */
+  /** How many jobs the others owe it: the queue with the most is next. */
   credit: number;
+  /** What its credit changes by if the requests under way are answered as they were dealt. */
+  ahead: number;
   /** Whether it had nothing to give when it was last asked: its part goes to the others then. */
   idle: boolean;
 }
@@ -48,11 +50,14 @@ interface Asked {
   readonly want: number;
   readonly probed: readonly string[];
   readonly parts: ReadonlyMap<string, number>;
+  /** What it put ahead, by queue. */
+  readonly ahead: ReadonlyMap<string, number>;
 }
 
 /**
  * Divides what a worker asks for among its queues: smooth weighted round robin, as nginx does it, among those that have
- * jobs. Each job that comes adds every weight to its queue's credit, and the queue that gave it pays the sum.
+ * jobs. Each job that comes adds to every queue's credit its part of it, and the queue that gave it pays the whole. That is
+ * counted in jobs, and not in weights as there, because the sum of the weights changes as queues run dry.
  */
 export class Shares {
   /** Whether it takes from every queue that the store has. */
@@ -111,14 +116,31 @@ export class Shares {
       ...[...parts].map(([queue, limit]) => ({ queue, limit })),
       ...rest.map((queue) => ({ queue, limit: want })),
     ];
-    this.#asked.set(shares, { want, probed, parts });
+    const ahead = new Map<string, number>();
+    for (const [name, credit] of credits) {
+      const queue = this.#queues.get(name)!;
+      const change = credit - queue.credit - queue.ahead;
+      queue.ahead += change;
+      ahead.set(name, change);
+    }
+    this.#asked.set(shares, { want, probed, parts, ahead });
     return shares;
+  }
+
+  /** Ends a `divide`: what it put ahead is known now, or never will be. */
+  forget(shares: readonly QueueShare[]): void {
+    for (const [name, change] of this.#asked.get(shares)?.ahead ?? []) {
+      const queue = this.#queues.get(name);
+      if (queue !== undefined) queue.ahead -= change;
+    }
+    this.#asked.delete(shares);
   }
 
   /** Settles the accounts of one `divide`, which answered these shares, by the jobs that came. */
   took(shares: readonly QueueShare[], jobs: readonly { readonly queue: string }[]): void {
     const asked = this.#asked.get(shares);
     if (asked === undefined) return;
+    this.forget(shares);
     const given = new Map<string, number>();
     for (const { queue } of jobs) given.set(queue, (given.get(queue) ?? 0) + 1);
     this.#markIdle(asked, given);
@@ -126,11 +148,11 @@ export class Shares {
     const sum = active.reduce((total, [, { weight }]) => total + weight, 0);
     let left = 0;
     for (const [name, queue] of active) {
-      queue.credit += queue.weight * jobs.length - sum * (given.get(name) ?? 0);
+      queue.credit += jobs.length * queue.weight / sum - (given.get(name) ?? 0);
       left += queue.credit;
     }
     // Around 0, where one starts that comes back: else what the idle ones were forgiven would pile up with the others.
-    for (const [, queue] of active) queue.credit -= left / active.length;
+    for (const [, queue] of active) queue.credit -= left * queue.weight / sum;
   }
 
   #markIdle(asked: Asked, given: Map<string, number>): void {
@@ -163,7 +185,7 @@ export class Shares {
   #deal(draws: number): { parts: Map<string, number>; credits: Map<string, number> } {
     const active = [...this.#queues].filter(([, { idle }]) => !idle);
     const sum = active.reduce((total, [, { weight }]) => total + weight, 0);
-    const credits = new Map(active.map(([name, { credit }]) => [name, credit]));
+    const credits = new Map(active.map(([name, { credit, ahead }]) => [name, credit + ahead]));
     const parts = new Map<string, number>();
     // What is not dealt is taken in the order of the credits.
     const most = active.length === 0 ? 0 : Math.max(1, Math.floor(MOST_STEPS / active.length));
@@ -171,11 +193,11 @@ export class Shares {
       let next = "";
       let highest = -Infinity;
       for (const [name, { weight }] of active) {
-        const credit = credits.get(name)! + weight;
+        const credit = credits.get(name)! + weight / sum;
         credits.set(name, credit);
         if (credit > highest) [next, highest] = [name, credit];
       }
-      credits.set(next, highest - sum);
+      credits.set(next, highest - 1);
       parts.set(next, (parts.get(next) ?? 0) + 1);
     }
     return { parts, credits };
@@ -183,7 +205,7 @@ export class Shares {
 }
 
 function account(weight: number): Account {
-  return { weight, credit: 0, idle: false };
+  return { weight, credit: 0, ahead: 0, idle: false };
 }
 
 /** How many idle queues are asked first, each time. */

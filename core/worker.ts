@@ -315,6 +315,7 @@ export class Worker {
       (error) => {
         this.#reserving--;
         this.#asked -= limit;
+        shares.forget(queues);
         this.#backOff(error);
       },
     );
