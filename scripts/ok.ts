@@ -63,14 +63,11 @@ async function binary(): Promise<void> {
   smoke(join(root, "dist", "queue-bun"));
 }
 
-/**
- * The dashboard in Chromium, by Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests
- * are skipped; their names and numbers are shown in any case.
- */
-async function browser(): Promise<Tally> {
+/** Tests that are no part of the suite, because they try what is shipped and not the runtime that runs them. */
+async function program(...path: string[]): Promise<Tally> {
   const node = findRuntime("node");
   if (typeof node === "string") throw new Error(node);
-  const { output, why } = await run(node.path, ["--test", join("tests", "browser", "dashboard.ts")], {
+  const { output, why } = await run(node.path, ["--test", join("tests", ...path)], {
     env: { ...process.env, ...plain },
     seconds: 900,
     output: "both",
@@ -105,7 +102,8 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
   compile,
   binary,
-  browser,
+  // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
+  browser: () => program("browser", "dashboard.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 
