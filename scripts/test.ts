@@ -38,7 +38,7 @@ const commands: Record<RuntimeName, (files: string[], outlets: Outlets) => strin
     ...[`--junit-path=${xml}`, ...files],
   ],
   bun: (files, { xml }) => [
-    ...["test", "--timeout=30000", "--reporter=junit", `--reporter-outfile=${xml}`],
+    ...["test", "--timeout=120000", "--reporter=junit", `--reporter-outfile=${xml}`],
     ...files.map((file) => `./${file}`),
   ],
   node: (files, { xml }) => [
