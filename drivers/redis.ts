@@ -69,7 +69,7 @@ import {
   SEEN,
 } from "./redis/scripts.ts";
 import { Traces } from "./redis/traces.ts";
-import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { checkSchema, checkServer, keepsCarriageReturns } from "./redis/server.ts";
 import { RedisWorkers } from "./redis/workers.ts";
 import { SqliteDriver } from "./sqlite.ts";
 
@@ -567,6 +567,7 @@ export class RedisDriver implements Driver {
       }
     }
     await checkServer(connection, this.#prefix, this.#options.log);
+    await checkSchema(connection, this.#prefix);
   }
 
   /** Runs a call of the contract; closing waits for its end. */
