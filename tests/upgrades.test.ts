@@ -17,6 +17,7 @@ import { endShared, newPrefix, noRedis, sharedServer } from "./redis_server.ts";
 import { record, report } from "./registry.ts";
 import { dumpRedis, dumpSqlite, loadRedis } from "./stores/dump.ts";
 import { fill, LIFE, PAYLOAD, PROGRESS } from "./stores/fill.ts";
+import { VERSION } from "../version.ts";
 
 after(endShared);
 
@@ -106,6 +107,13 @@ function hasFrom(schema: number): Record<keyof typeof SINCE, boolean> {
   const pairs = Object.entries(SINCE).map(([what, since]) => [what, schema >= since]);
   return Object.fromEntries(pairs) as Record<keyof typeof SINCE, boolean>;
 }
+
+test("docs/upgrading.md has the schemas of this release", () => {
+  const text = readFileSync(fileURLToPath(new URL("../docs/upgrading.md", import.meta.url)), "utf8");
+  const rows = [...text.matchAll(/^\| (\d+\.\d+\.\d+\S*) +\| (\d+) +\| (\d+) +\|$/gm)];
+  const [, version, sqlite, redis] = rows.at(-1)!;
+  assert.deepEqual([version, Number(sqlite), Number(redis)], [VERSION, SCHEMA, REDIS_SCHEMA]);
+});
 
 test("there is a store of every schema of SQLite", () => {
   assert.deepEqual(schemas("sqlite"), Array.from({ length: SCHEMA }, (_, index) => index + 1));
