@@ -3,13 +3,16 @@
 //   deno task release prepare 0.2.0     writes the version into every file that has it, and dates the changelog
 //   deno task release check v0.2.0      says whether the tree is what the tag says; the workflow does so first
 //   deno task release notes v0.2.0      prints what the changelog says of it
+//   deno task release try dist/queue    uses a binary as its user would, with nothing on the PATH, on whatever system
 //   deno task release checksums dist    writes SHA256SUMS for what users download, all of which must be there
 //
 // CONTRIBUTING.md has the steps of a release, .github/workflows/release.yml what a tag sets going.
 
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import process from "node:process";
 import { root } from "./runtimes.ts";
 
@@ -140,6 +143,65 @@ export function checksums(folder: string, version: string): string {
   }).join("");
 }
 
+/** Jobs that leave a trace: one in the folder, one in `failed_jobs`. */
+const JOBS = `import { writeFileSync } from "node:fs";
+export default {
+  greet: (job) => writeFileSync("greeted.txt", job.data.name + " " + job.attempt),
+  crash: { tries: 1, handle: () => process.exit(3) },
+};
+`;
+
+/** What a program needs of its environment on Windows, whatever it is. */
+const SYSTEM = ["SystemRoot", "TEMP", "TMP"];
+
+/**
+ * Uses the command line that `command` starts, in an empty folder: dispatches, works, also in processes, and looks at
+ * what failed. It is short, as it runs on every system that there is a binary for; tests/shipping/ has the rest.
+ *
+ * @param env What the program needs besides the system's own; nothing for a binary.
+ * @throws {Error} Where it does not do what its user expects.
+ */
+export function tryProgram(
+  command: readonly string[],
+  version: string,
+  env: Record<string, string> = {},
+): void {
+  const folder = mkdtempSync(join(tmpdir(), "queue-release-"));
+  const own = Object.fromEntries(SYSTEM.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  }));
+  const run = (expected: RegExp, ...args: string[]): void => {
+    const [program, ...before] = command;
+    const ended = spawnSync(program, [...before, ...args], {
+      cwd: folder,
+      env: { PATH: "", NO_COLOR: "1", ...own, ...env },
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    if (ended.error) throw new Error(`${program}: ${ended.error.message}`);
+    const seen = `${ended.stdout}${ended.stderr}`;
+    if (ended.status !== 0 || !expected.test(seen)) {
+      const how = `status ${ended.status ?? ended.signal}`;
+      throw new Error(`${args.join(" ")}: ${how}, expected 0 and ${expected}, and not:\n${seen}`);
+    }
+  };
+  try {
+    writeFileSync(join(folder, "jobs.js"), JOBS);
+    run(new RegExp(`^${version.replaceAll(".", "\\.")}\\s*$`), "--version");
+    run(/^dispatched 1 greet/, "queue:dispatch", "greet", '{"name":"Ada"}');
+    run(/greet .* DONE/, "queue:work", "--stop-when-empty");
+    run(/^dispatched 2 crash/, "queue:dispatch", "crash");
+    run(/crash .* FAIL/, "queue:work", "--processes=1", "--stop-when-empty");
+    run(/crashed: exit 3/, "queue:failed");
+    run(/"failed":\s*1\b/, "queue:status", "--json");
+    const greeted = readFileSync(join(folder, "greeted.txt"), "utf8");
+    if (greeted !== "Ada 1") throw new Error(`the job wrote ${JSON.stringify(greeted)}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 function edit(folder: string, file: string, from: string | RegExp, to: string): void {
   const path = join(folder, file);
   writeFileSync(path, readFileSync(path, "utf8").replace(from, to));
@@ -169,7 +231,7 @@ function present(): string {
 
 /** @returns The exit status. */
 function main([command, argument, ...rest]: readonly string[]): number {
-  const usage = "expected prepare VERSION, check TAG, notes TAG, or checksums FOLDER";
+  const usage = "expected prepare VERSION, check TAG, notes TAG, try BINARY, or checksums FOLDER";
   if (argument === undefined || rest.length > 0) throw new Error(usage);
   switch (command) {
     case "prepare":
@@ -184,6 +246,10 @@ function main([command, argument, ...rest]: readonly string[]): number {
     }
     case "notes":
       console.log(notes(argument));
+      return 0;
+    case "try":
+      tryProgram([resolve(argument)], present());
+      console.log(`${argument} works`);
       return 0;
     case "checksums":
       writeFileSync(join(argument, "SHA256SUMS"), checksums(argument, present()));

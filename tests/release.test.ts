@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { checksums, downloads, notes, prepare, problems, versionOf } from "../scripts/release.ts";
+import { checksums, downloads, notes, prepare, problems, tryProgram, versionOf } from "../scripts/release.ts";
 import { VERSION } from "../version.ts";
 import { inFolder } from "./folder.ts";
 
@@ -151,6 +151,21 @@ test("the digests are of all that is downloaded, and of nothing else", async () 
     }
     assert.throws(() => checksums(folder, "0.2.0"), /x-queue-0\.2\.0\.tgz is empty/);
   });
+});
+
+test("a binary is used before it is released: what does not work is none", () => {
+  const env: Record<string, string> = { NODE_NO_WARNINGS: "1" };
+  for (const name of ["PATH", "HOME", "DENO_DIR", "TMPDIR"]) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  const before = process.versions.deno === undefined
+    ? []
+    : ["run", "-A", "--no-check", `--config=${join(root, "deno.json")}`];
+  const command = [process.execPath, ...before, join(root, "cli.ts")];
+  tryProgram(command, VERSION, env);
+  assert.throws(() => tryProgram(command, "999.0.0", env), /^Error: --version: status 0, expected 0 and/);
+  assert.throws(() => tryProgram(["no such program"], VERSION, env), /^Error: no such program: /);
 });
 
 test("the command's exit status says how it went", () => {
