@@ -1,7 +1,9 @@
 /** What docs/upgrading.md promises: stores of every release before open; those of a newer one are refused. */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import process from "node:process";
 import { after, test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
@@ -22,6 +24,8 @@ import { VERSION } from "../version.ts";
 after(endShared);
 
 const LEASE = 90_000;
+const CLI = fileURLToPath(new URL("../cli.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../deno.json", import.meta.url));
 const stores = fileURLToPath(new URL("stores", import.meta.url));
 
 /** What stores of a schema had, by the first number that had it. */
@@ -171,6 +175,33 @@ test("a file of a newer release is refused: the error names both schemas", async
     await queue.close();
     assert.equal(dumpSqlite(db), before, "it is left as it was");
     db.close();
+  });
+});
+
+test("the command line says so, and ends with status 1: a worker, too", async () => {
+  await inFolder((cwd) => {
+    const file = join(cwd, "app.sqlite");
+    const db = new DatabaseSync(file);
+    db.exec(read(`sqlite-${SCHEMA}.sql`));
+    db.exec(NEXT_RELEASE);
+    db.close();
+    writeFileSync(join(cwd, "package.json"), '{ "type": "module" }');
+    writeFileSync(join(cwd, "jobs.js"), "export default { echo() {} };");
+    const before = process.versions.deno === undefined
+      ? []
+      : ["run", "-A", "--no-check", `--config=${CONFIG}`];
+    const env: Record<string, string> = { DB_DATABASE: file, NO_COLOR: "1", NODE_NO_WARNINGS: "1" };
+    for (const name of ["PATH", "HOME", "DENO_DIR", "TMPDIR"]) {
+      const value = process.env[name];
+      if (value !== undefined) env[name] = value;
+    }
+    const ended = spawnSync(process.execPath, [...before, CLI, "queue:work"], { cwd, env, encoding: "utf8" });
+    assert.equal(ended.status, 1, ended.stdout + ended.stderr);
+    const refused = `the store has schema ${SCHEMA + 1} and this release knows ${SCHEMA}`;
+    assert.match(
+      ended.stderr,
+      new RegExp(`^queue: ${refused}: a newer release made it; upgrade this one$`, "m"),
+    );
   });
 });
 
