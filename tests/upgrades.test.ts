@@ -7,7 +7,7 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { Queue, QueueError } from "@x/queue";
+import { Queue, QueueError, type QueueErrorCode } from "@x/queue";
 import type { Driver, Reservation } from "../core/driver.ts";
 import { RedisDriver } from "../drivers/redis.ts";
 import { SCHEMA as REDIS_SCHEMA } from "../drivers/redis/server.ts";
@@ -195,13 +195,16 @@ test("the command line says so, and ends with status 1: a worker, too", async ()
       const value = process.env[name];
       if (value !== undefined) env[name] = value;
     }
-    const ended = spawnSync(process.execPath, [...before, CLI, "queue:work"], { cwd, env, encoding: "utf8" });
-    assert.equal(ended.status, 1, ended.stdout + ended.stderr);
+    const run = (command: string): { stdout: string; stderr: string } => {
+      const ended = spawnSync(process.execPath, [...before, CLI, command], { cwd, env, encoding: "utf8" });
+      assert.equal(ended.status, 1, ended.stdout + ended.stderr);
+      return ended;
+    };
     const refused = `the store has schema ${SCHEMA + 1} and this release knows ${SCHEMA}`;
-    assert.match(
-      ended.stderr,
-      new RegExp(`^queue: ${refused}: a newer release made it; upgrade this one$`, "m"),
-    );
+    const said = `${refused}: a newer release made it; upgrade this one$`;
+    assert.match(run("queue:work").stderr, new RegExp(`^queue: ${said}`, "m"));
+    const remedy = "\\s+-> install the release that the other workers of this store have$";
+    assert.match(run("queue:doctor").stdout, new RegExp(`^BAD +store .*${said}${remedy}`, "m"));
   });
 });
 
@@ -287,17 +290,17 @@ test(
 
     await client.set(`${prefix}queue:schema`, REDIS_SCHEMA + 1);
     const second = new RedisDriver({ url, prefix, database: ":memory:" });
-    await assert.rejects(second.open(), refusal(REDIS_SCHEMA));
-    await assert.rejects(second.push([job()], T), refusal(REDIS_SCHEMA));
+    await assert.rejects(second.open(), refusal(REDIS_SCHEMA, "REDIS"));
+    await assert.rejects(second.push([job()], T), refusal(REDIS_SCHEMA, "REDIS"));
     await second.close();
     assert.equal(await old.complete(held), true, "who is connected finishes what it has");
     await old.close();
   },
 );
 
-function refusal(schema: number): (error: unknown) => boolean {
+function refusal(schema: number, code: QueueErrorCode = "DB"): (error: unknown) => boolean {
   return (error) => {
-    assert.equal(error instanceof QueueError && error.code, "DB");
+    assert.equal(error instanceof QueueError && error.code, code);
     const { message } = error as Error;
     assert.match(
       message,

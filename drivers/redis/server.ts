@@ -20,13 +20,13 @@ export const SCHEMA = 1;
 /**
  * Refuses the store of a newer release.
  *
- * @throws {QueueError} `DB`
+ * @throws {QueueError} `REDIS`
  */
 export async function checkSchema(connection: RedisConnection, prefix: string): Promise<void> {
   const schema = await connection.sendCommand(["GET", `${prefix}queue:schema`]);
   if (schema === null || Number(schema) <= SCHEMA) return;
   throw new QueueError(
-    "DB",
+    "REDIS",
     `the store has schema ${String(schema)} and this release knows ${SCHEMA}: ` +
       "a newer release made it; upgrade this one",
   );
