@@ -68,7 +68,7 @@ async function program(...path: string[]): Promise<Tally> {
   const node = findRuntime("node");
   if (typeof node === "string") throw new Error(node);
   const { output, why } = await run(node.path, ["--test", join("tests", ...path)], {
-    env: { ...process.env, ...plain },
+    env: { ...process.env, ...plain, QUEUE_TEST_DENO: deno },
     seconds: 900,
     output: "both",
   });
@@ -102,6 +102,8 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
   compile,
   binary,
+  bundle: () => program("shipping", "bundle.ts"),
+  npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
   demo: () => must(["task", "demo"], 60),
