@@ -76,6 +76,8 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
   compile: () => program("shipping", "compile.ts"),
   binary: () => program("shipping", "binary.ts"),
+  bundle: () => program("shipping", "bundle.ts"),
+  npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
   demo: () => must(["task", "demo"], 60),

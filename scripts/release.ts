@@ -14,6 +14,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
+import { fileOf, targets } from "./compile.ts";
 import { root } from "./runtimes.ts";
 
 /** `1.2.3`, or `1.2.3-rc.1` for one that is tried first. */
@@ -40,14 +41,7 @@ interface Section {
 
 /** What users download besides the package on JSR: a binary for each target, and the tarball for npm. */
 export function downloads(version: string): string[] {
-  return [
-    "queue-aarch64-apple-darwin",
-    "queue-aarch64-unknown-linux-gnu",
-    "queue-x86_64-apple-darwin",
-    "queue-x86_64-pc-windows-msvc.exe",
-    "queue-x86_64-unknown-linux-gnu",
-    `x-queue-${version}.tgz`,
-  ];
+  return [...targets.map((target) => fileOf(target)), `x-queue-${version}.tgz`].sort();
 }
 
 /**

@@ -100,6 +100,7 @@ describe("the workflows", () => {
   it("make a binary for each target that is released", () => {
     const binary = jobs(read("release.yml")).get("binary")!;
     const targets = [...binary.matchAll(/^ +target: (.*)$/gm)].map(([, target]) => target).sort();
+    assert.match(binary, /target: windows-x64\n +end: \.exe\n/);
     const wanted = downloads("1.2.3").filter((name) => !name.endsWith(".tgz"));
     assert.deepEqual(
       targets.map((target) => `queue-${target}`),
