@@ -20,13 +20,15 @@ import { root } from "./runtimes.ts";
 /** `1.2.3`, or `1.2.3-rc.1` for one that is tried first. */
 const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?$/;
 
-/** The files that have the version, and where. */
+/** The files that have the version, whatever they are about, and where. */
 const VERSIONED: Record<string, RegExp> = {
   "deno.json": /(?<=^ {2}"version": ")[^"]+/m,
   "package.json": /(?<=^ {2}"version": ")[^"]+/m,
   "version.ts": /(?<=^export const VERSION = ")[^"]+/m,
-  "README.md": /(?<=\bx-queue-)\d[\w.-]*(?=\.tgz)/g,
 };
+
+/** Where documents name the tarball. */
+const TARBALL = /(?<=\bx-queue-)\d[\w.-]*(?=\.tgz)/g;
 
 /** Where the changelog keeps what is not released. */
 const UNRELEASED = "Unreleased";
@@ -60,9 +62,9 @@ export function versionOf(tag: string): string {
 export function problems(tag: string, folder: string = root): string[] {
   const version = versionOf(tag);
   const found: string[] = [];
-  for (const [file, place] of Object.entries(VERSIONED)) {
+  for (const [file, place] of places(folder)) {
     const named = readFileSync(join(folder, file), "utf8").match(place) ?? [];
-    if (named.length === 0 && file !== "README.md") found.push(`${file} has no version`);
+    if (named.length === 0 && file in VERSIONED) found.push(`${file} has no version`);
     for (const other of new Set(named)) {
       if (other !== version) found.push(`${file} has the version ${other}, and not ${version}`);
     }
@@ -111,7 +113,7 @@ export function prepare(version: string, day: string, folder: string = root): vo
   if (!known.find((section) => section.version === UNRELEASED)?.text) {
     throw new Error("CHANGELOG.md has nothing under Unreleased");
   }
-  for (const [file, place] of Object.entries(VERSIONED)) edit(folder, file, place, version);
+  for (const [file, place] of places(folder)) edit(folder, file, place, version);
   const heading = `## [${UNRELEASED}]`;
   edit(folder, "CHANGELOG.md", heading, `${heading}\n\n## [${version}] - ${day}`);
 }
@@ -194,6 +196,13 @@ export function tryProgram(
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Each file that may name the version, and where it does. */
+function places(folder: string): [file: string, place: RegExp][] {
+  const docs = readdirSync(join(folder, "docs")).filter((name) => name.endsWith(".md"));
+  const documents = ["README.md", ...docs.map((name) => `docs/${name}`)];
+  return [...Object.entries(VERSIONED), ...documents.map((file): [string, RegExp] => [file, TARBALL])];
 }
 
 function edit(folder: string, file: string, from: string | RegExp, to: string): void {

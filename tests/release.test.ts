@@ -1,7 +1,7 @@
 /** What scripts/release.ts finds wrong with a release, before a tag sets it going. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
@@ -35,6 +35,11 @@ function inTree(sentence: string, run: (folder: string) => void, changelog = CHA
         const text = readFileSync(join(root, file), "utf8");
         writeFileSync(join(folder, file), text.replaceAll(VERSION, "0.1.0"));
       }
+      mkdirSync(join(folder, "docs"));
+      writeFileSync(
+        join(folder, "docs", "start.md"),
+        "npm install x-queue-0.1.0.tgz, then x-queue-0.1.0.tgz",
+      );
       writeFileSync(join(folder, "CHANGELOG.md"), changelog);
       run(folder);
     });
@@ -62,6 +67,8 @@ inTree("a version is prepared: then its tag, and no other, may be released", (fo
   }
   const named = [...readFileSync(join(folder, "README.md"), "utf8").matchAll(/x-queue-([\w.-]+)\.tgz/g)];
   assert.deepEqual(named.filter(([, version]) => version !== "0.2.0"), []);
+  const start = readFileSync(join(folder, "docs", "start.md"), "utf8");
+  assert.equal(start, "npm install x-queue-0.2.0.tgz, then x-queue-0.2.0.tgz");
   assert.deepEqual(problems("v0.1.0", folder).slice(0, 1), [
     "deno.json has the version 0.2.0, and not 0.1.0",
   ]);
@@ -108,6 +115,7 @@ inTree("nothing is prepared of a version that is none, or was released, or witho
 
 test("the changelog of the repository can be released as it is", async () => {
   await inFolder((folder) => {
+    cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true });
     for (const file of ["deno.json", "package.json", "version.ts", "README.md", "CHANGELOG.md"]) {
       writeFileSync(join(folder, file), readFileSync(join(root, file)));
     }
