@@ -70,7 +70,7 @@ import {
   SEEN,
 } from "./redis/scripts.ts";
 import { Traces } from "./redis/traces.ts";
-import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { checkSchema, checkServer, keepsCarriageReturns } from "./redis/server.ts";
 import { ServerClock } from "./redis/server_clock.ts";
 import { RedisWorkers } from "./redis/workers.ts";
 import { SqliteDriver } from "./sqlite.ts";
@@ -574,6 +574,7 @@ export class RedisDriver implements Driver {
     }
     const time = await checkServer(connection, this.#prefix, this.#options.log);
     if (time !== null) this.#clock.hear(time);
+    await checkSchema(connection, this.#prefix);
   }
 
   /** Runs a call of the contract; closing waits for its end. */

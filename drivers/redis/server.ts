@@ -11,6 +11,28 @@ import { messageOf, within } from "./link.ts";
 const OLDEST = [6, 2];
 
 /**
+ * Raised when the keys change in a way by which an older release would lose or spoil jobs; a new key that it does not
+ * know is no such change. A store of schema 1 has no key that says so, as the original's has none: a release that
+ * changes the keys writes its number to `queue:schema`, and what knows less refuses.
+ */
+export const SCHEMA = 1;
+
+/**
+ * Refuses the store of a newer release.
+ *
+ * @throws {QueueError} `REDIS`
+ */
+export async function checkSchema(connection: RedisConnection, prefix: string): Promise<void> {
+  const schema = await connection.sendCommand(["GET", `${prefix}queue:schema`]);
+  if (schema === null || Number(schema) <= SCHEMA) return;
+  throw new QueueError(
+    "REDIS",
+    `the store has schema ${String(schema)} and this release knows ${SCHEMA}: ` +
+      "a newer release made it; upgrade this one",
+  );
+}
+
+/**
  * Refuses a server on which jobs would be lost.
  *
  * @returns The server's time, as TIME answers it; `null` where it does not say.
