@@ -1,58 +1,32 @@
 /** Keeps README.md, and the map of the house in ARCHITECTURE.md, true. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { readSettings } from "../core/config.ts";
 import { type Jobs, Queue, QueueError } from "../mod.ts";
 import { VERSION } from "../version.ts";
+import {
+  allBlocks,
+  blocks,
+  outside,
+  read,
+  ROOT,
+  section as sectionOf,
+  table,
+  url,
+  words,
+} from "./documents.ts";
 import { inFolder } from "./folder.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const README = read("README.md");
 const isDeno = process.versions.deno !== undefined;
 
-function read(file: string): string {
-  return readFileSync(join(ROOT, file), "utf8");
-}
-
-function url(file: string): string {
-  return pathToFileURL(join(ROOT, file)).href;
-}
-
-/** The text under a heading, up to the next one of its level. */
 function section(title: string): string {
-  const [, text] = README.split(`\n## ${title}\n`);
-  assert.notEqual(text, undefined, `README has a section ${title}`);
-  return text.split("\n## ")[0];
-}
-
-/** The code blocks of a language, such as `ts` or `ts ignore`. */
-function blocks(text: string, language: string): string[] {
-  return [...text.matchAll(/^```(.*)\n([^]*?)^```$/gm)].filter(([, info]) => info === language).map((
-    [, , code],
-  ) => code);
-}
-
-/** The rows of the table whose first heading is this, without their code marks. */
-function table(text: string, heading: string): string[][] {
-  const lines = text.split("\n");
-  const start = lines.findIndex((line) => line.startsWith(`| ${heading} `));
-  assert.notEqual(start, -1, `README has a table of ${heading}`);
-  const end = lines.findIndex((line, at) => at > start && !line.startsWith("|"));
-  return lines.slice(start + 2, end).map((line) =>
-    line.split("|").slice(1, -1).map((cell) => cell.trim().replaceAll("`", ""))
-  );
-}
-
-/** The code of an example as a file of any folder: the package is taken from this repository. */
-function outside(code: string): string {
-  return code.replaceAll('"@x/queue/cli"', JSON.stringify(url("cli.ts")))
-    .replaceAll('"@x/queue/metrics"', JSON.stringify(url("metrics.ts")))
-    .replaceAll('"@x/queue"', JSON.stringify(url("mod.ts")));
+  return sectionOf(README, title);
 }
 
 interface Ended {
@@ -161,8 +135,7 @@ describe("the command line in README", () => {
       });
       assert.ok(steps.length > 5);
       for (const { command, shown } of steps) {
-        const words = [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
-        const { status, stdout, stderr } = await run(words, cwd);
+        const { status, stdout, stderr } = await run(words(command), cwd);
         assert.equal(status, 0, `${command}: ${stderr}`);
         assert.equal(timeless(stdout), timeless(shown), command);
       }
