@@ -104,6 +104,7 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   binary,
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
+  tutorial: () => program("shipping", "tutorial.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 

@@ -74,3 +74,9 @@ export function outside(code: string): string {
 export function words(command: string): string[] {
   return [...command.matchAll(/'([^']*)'|"([^"]*)"|\S+/g)].map(([word, one, two]) => one ?? two ?? word);
 }
+
+/** Printed lines without what differs from run to run: times, and durations, save the wait before a retry. */
+export function timeless(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, "TIME")
+    .replace(/ +\d+(\.\d+)? m?s(?=$| {2}(DONE|RETRY|FAIL))/gm, " TOOK");
+}

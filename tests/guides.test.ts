@@ -23,25 +23,16 @@ import {
   type QueueOptions,
   Snooze,
 } from "@x/queue";
-import { CommanderError } from "commander";
-import type { Output } from "../cli/output.ts";
-import { run } from "../cli/program.ts";
 import { dashboard } from "../dashboard.ts";
 import { metrics } from "../metrics.ts";
-import { allBlocks, blocks, outside, read, ROOT, section, tables, words } from "./documents.ts";
+import { command, type Said } from "./command_line.ts";
+import { allBlocks, blocks, outside, read, ROOT, section, tables } from "./documents.ts";
 import { inFolder } from "./folder.ts";
 import { inSession, type Session } from "./session.ts";
 import { soon } from "./until.ts";
 
 const GUIDES = ["from-bullmq", "from-laravel", "from-deno-kv", "from-sidekiq"] as const;
 const isDeno = process.versions.deno !== undefined;
-
-/** What came out of a command. */
-interface Said {
-  readonly status: number;
-  readonly out: string;
-  readonly errors: string;
-}
 
 /** Whose jobs are never run by the test that dispatches them. */
 const idle = { mail: () => assert.fail("nobody works here") };
@@ -144,48 +135,6 @@ function compiled(code: string, names: Record<string, unknown>): () => Promise<u
     made = new AsyncFunction(...Object.keys(names), code);
   }
   return () => made(...Object.values(names));
-}
-
-/** Runs a line such as `QUEUE_TRIES=5 queue queue:work` by the command line, in this process. */
-async function command(
-  line: string,
-  jobs: Jobs,
-  more: readonly string[],
-  hear: (line: string) => void = () => {},
-): Promise<Said> {
-  const given = words(line);
-  const program = given.indexOf("queue");
-  assert.notEqual(program, -1, `${line}: a command of queue`);
-  const settings = given.slice(0, program).map((word) => word.split("="));
-  let out = "", errors = "";
-  const output: Output = {
-    write: (text) => void (out += text),
-    line: (text) => {
-      out += text + "\n";
-      hear(text);
-    },
-    writeError: (text) => void (errors += text),
-    problem: (text) => void (errors += text + "\n"),
-    colour: false,
-    width: undefined,
-    errorWidth: undefined,
-    onClosed: () => {},
-  };
-  const before = settings.map(([name]) => [name, process.env[name]] as const);
-  for (const [name, value] of settings) process.env[name] = value;
-  try {
-    const status = await run([...given.slice(program + 1), ...more], jobs, output);
-    return { status, out, errors };
-  } catch (error) {
-    // Help is no error, but this is how it ends.
-    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
-    return { status: 0, out, errors };
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
-  }
 }
 
 /** Sends this process's command the signal, without the process's other listeners hearing it. */
@@ -384,6 +333,8 @@ const repairs = (failed: number, waiting: number): Check => async (row) => {
   const { status, errors } = await row.command();
   assert.deepEqual([status, errors], [0, ""]);
   assert.deepEqual([await queue.countFailed(), await queue.waiting()], [failed, waiting]);
+  // Where one of the two was meant, it is the first.
+  if (failed === 1) assert.equal((await queue.failed())[0].id, "2");
 };
 
 /** What forgets failures of three days ago, and not those of now. */
