@@ -438,17 +438,52 @@ describe("the settings in README", () => {
   });
 });
 
-test("links between the documents lead to files", () => {
-  const documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md"];
-  const links = documents.filter((file) => existsSync(join(ROOT, file))).flatMap((file) =>
+/** The documents of the repository. */
+const DOCUMENTS = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "deploy/README.md",
+  "examples/README.md",
+  ...readdirSync(join(ROOT, "docs")).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
+];
+
+/** What a heading is called in a link, as GitHub makes it. */
+function anchors(document: string): string[] {
+  const prose = read(document).replace(/^```.*\n[^]*?^```$/gm, "");
+  return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    title.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")
+  );
+}
+
+test("links between the documents lead to files, and to headings in them", () => {
+  const links = DOCUMENTS.flatMap((file) =>
     [...read(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => ({ file, target }))
   );
-  const relative = links.filter(({ target }) => !/^(\w+:|#)/.test(target));
+  const relative = links.filter(({ target }) => !/^\w+:/.test(target));
   assert.ok(relative.length > 5);
   for (const { file, target } of relative) {
-    const path = join(ROOT, dirname(file), target.replace(/#.*/, ""));
-    assert.ok(existsSync(path), `${file} links to ${target}`);
+    const [path, anchor] = target.split("#");
+    const document = path === "" ? file : join(dirname(file), path);
+    assert.ok(existsSync(join(ROOT, document)), `${file} links to ${target}`);
+    if (anchor !== undefined) {
+      assert.ok(anchors(document).includes(anchor), `${file} links to ${target}`);
+    }
   }
+});
+
+test("the contents of README are its sections", () => {
+  const [, contents] = /^\*\*This page:\*\* ([^]*?)\n\n/m.exec(README)!;
+  const linked = [...contents.matchAll(/\(#([^)]+)\)/g)].map(([, anchor]) => anchor);
+  const prose = README.replace(/^```.*\n[^]*?^```$/gm, "");
+  const sections = [...prose.matchAll(/^## .*$/gm)].length;
+  assert.equal(linked.length, sections);
+  assert.deepEqual(
+    linked,
+    anchors("README.md").filter((anchor) => linked.includes(anchor)),
+    "in their order",
+  );
 });
 
 test("the tasks that the documents name are in deno.json", () => {
@@ -460,8 +495,14 @@ test("the tasks that the documents name are in deno.json", () => {
   assert.deepEqual(named.filter((task) => !(task in tasks)), []);
 });
 
+test("the API reference is of all that the package exports", () => {
+  const { tasks, exports } = JSON.parse(read("deno.json")) as Record<string, Record<string, string>>;
+  const files = [...tasks.reference.matchAll(/(?<= )[\w/]+\.ts\b/g)].map(([file]) => `./${file}`);
+  assert.deepEqual(files.sort(), Object.values(exports).sort());
+});
+
 test("the version stands in README and in CHANGELOG", () => {
-  for (const [file] of README.matchAll(/x-queue-[\d.]+\d\.tgz/g)) {
+  for (const [file] of (README + read("docs/tutorial.md")).matchAll(/x-queue-[\d.]+\d\.tgz/g)) {
     assert.equal(file, `x-queue-${VERSION}.tgz`);
   }
   assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
