@@ -80,6 +80,10 @@ async function program(...path: string[]): Promise<Tally> {
 
 const documented = [
   "README.md",
+  "docs/from-bullmq.md",
+  "docs/from-laravel.md",
+  "docs/from-deno-kv.md",
+  "docs/from-sidekiq.md",
   "mod.ts",
   "cli.ts",
   "metrics.ts",
