@@ -54,6 +54,10 @@ async function program(...path: string[]): Promise<Tally> {
 
 const documented = [
   "README.md",
+  "docs/from-bullmq.md",
+  "docs/from-laravel.md",
+  "docs/from-deno-kv.md",
+  "docs/from-sidekiq.md",
   "mod.ts",
   "cli.ts",
   "metrics.ts",
@@ -80,6 +84,7 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
+  tutorial: () => program("shipping", "tutorial.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 
