@@ -53,6 +53,7 @@ import { RedisFinder } from "./redis/find.ts";
 import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
+import { unmarked } from "./redis/marked.ts";
 import { fromMember, memberOf, toMember } from "./redis/member.ts";
 import {
   CLEAR,
@@ -60,6 +61,7 @@ import {
   COUNT,
   DELAYED,
   EXTEND,
+  LANES,
   MOVE_LIMIT,
   PUSH,
   PUSH_ONCE,
@@ -733,7 +735,7 @@ export class RedisDriver implements Driver {
   // Reserving
 
   async #readLanes(): Promise<void> {
-    this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
+    this.#lanes.read(unmarked(await this.#link.run(LANES, [this.#lanes.set], []) as string[]));
   }
 
   /** With the completions of this turn, where there are any: then one call of the script does both. */

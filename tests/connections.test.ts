@@ -144,8 +144,8 @@ function onConnectionsOf({ name, open }: Library): void {
     connection.exec("UPDATE jobs SET id = 3000000000; DELETE FROM sqlite_sequence");
     await first.close();
     const ids: string[] = [];
-    const waits: (number | undefined)[] = [];
-    const record = (job: Job<null>): void => {
+    const waits: (number | null)[] = [];
+    const record = (job: Job<undefined>): void => {
       ids.push(job.id);
       if (ids.length === 1) throw new Error("kaboom");
     };

@@ -47,6 +47,12 @@ function isCompiled(): boolean {
   return deno?.build.standalone === true || /\/\$bunfs\/|~BUN/.test(import.meta.url);
 }
 
+/**
+ * Never called: Deno downloads what a module imports when that itself is loaded, so that a child, which is started
+ * later, finds its program where it is, though the registry may be out of reach by then.
+ */
+export const downloaded = (): Promise<unknown> => import("./entry.ts");
+
 /** The queue's own program: beside this file, whether that is TypeScript, what npm packages have, or on a server. */
 function entry(): string {
   const url = new URL(import.meta.url.endsWith(".ts") ? "./entry.ts" : "./entry.js", import.meta.url);
