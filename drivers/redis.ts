@@ -2,12 +2,14 @@
  * Jobs in Redis or Valkey, in the original's keys, for when one machine is no longer enough.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Queue } from "@x/queue";
  * import { RedisDriver } from "@x/queue/drivers/redis";
  *
  * const driver = new RedisDriver({ url: "redis://127.0.0.1:6379", prefix: "app:", database: "app.sqlite" });
  * const queue = new Queue({ driver, jobs: { mail: () => {} } });
+ * // await queue.dispatch("mail"): the first call connects, and opens the database
+ * await queue.close();
  * ```
  *
  * @module

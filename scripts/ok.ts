@@ -68,7 +68,7 @@ async function program(...path: string[]): Promise<Tally> {
   const node = findRuntime("node");
   if (typeof node === "string") throw new Error(node);
   const { output, why } = await run(node.path, ["--test", join("tests", ...path)], {
-    env: { ...process.env, ...plain },
+    env: { ...process.env, ...plain, QUEUE_TEST_DENO: deno },
     seconds: 900,
     output: "both",
   });
@@ -99,7 +99,10 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   check: () => must(["check", "."]),
   doc: () => must(["doc", "--lint", ...Object.values(config().exports)]),
   "doc-examples": () => must(["test", "--doc", "--allow-all", ...documented]),
-  publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
+  // Publishes it, to a stand-in, with all that a dry run looks at.
+  jsr: () => program("shipping", "jsr.ts"),
+  // What an app may bring from there, where it can be reached.
+  packages: () => program("shipping", "packages.ts"),
   compile,
   binary,
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
