@@ -157,41 +157,39 @@ console.log("left", await queue.waiting(), (await queue.failed()).length);
 await queue.close();
 `;
 
-before(async () => {
-  if (noDeno) return;
-  registry = await JsrRegistry.start(TOKEN);
-  const tree = join(place.path, "tree");
-  mkdirSync(tree);
-  for (const name of [...config.publish.include, "package.json", "deno.lock"]) {
-    cpSync(join(root, name), join(tree, name), { recursive: true });
-  }
-  // What is there is used, as in a clone: the types of what the package imports.
-  symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
-  const env = { ...process.env, NO_COLOR: "1", JSR_URL: registry.url };
-  const publish = (token: string): Promise<Ending> =>
-    run(deno, ["publish", "--allow-dirty", "--token", token], {
-      cwd: tree,
-      env,
-      seconds: 300,
-      output: "keep",
-    });
-  const { why, output } = await publish(TOKEN);
-  assert.equal(why, undefined, output);
-  const warnings = [...output.matchAll(/warning\[([\w-]+)\]/g)].map(([, name]) => name);
-  assert.deepEqual(warnings, ["unanalyzable-dynamic-import"], `the jobs module alone:\n${output}`);
-  const again = await publish("none");
-  assert.equal(again.why, undefined, again.output);
-  assert.match(again.output, /already published/, "a release that stopped half-way can be run again");
-  // What most of the users below have downloaded, so that not each does.
-  await new User({ "app.ts": APP }).deno(["cache", "app.ts", CLI]);
-});
-
-after(async () => {
-  place.remove();
-  await registry?.stop();
-});
+after(() => place.remove());
 
 describe("the package on JSR", { skip: noDeno, concurrency: 3 }, () => {
+  before(async () => {
+    registry = await JsrRegistry.start(TOKEN);
+    const tree = join(place.path, "tree");
+    mkdirSync(tree);
+    for (const name of [...config.publish.include, "package.json", "deno.lock"]) {
+      cpSync(join(root, name), join(tree, name), { recursive: true });
+    }
+    // What is there is used, as in a clone: the types of what the package imports.
+    symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
+    const env = { ...process.env, NO_COLOR: "1", JSR_URL: registry.url };
+    const publish = (token: string): Promise<Ending> =>
+      run(deno, ["publish", "--allow-dirty", "--token", token], {
+        cwd: tree,
+        env,
+        seconds: 300,
+        output: "keep",
+      });
+    const { why, output } = await publish(TOKEN);
+    assert.equal(why, undefined, output);
+    const warnings = [...output.matchAll(/warning\[([\w-]+)\]/g)].map(([, name]) => name);
+    assert.deepEqual(warnings, ["unanalyzable-dynamic-import"], `the jobs module alone:\n${output}`);
+    const again = await publish("none");
+    assert.equal(again.why, undefined, again.output);
+    assert.match(again.output, /already published/, "a release that stopped half-way can be run again");
+    // What most of the users below have downloaded, so that not each does.
+    await new User({ "app.ts": APP }).deno(["cache", "app.ts", CLI]);
+  });
+
+  after(() => registry?.stop());
+
   it("has what it is to have, and nothing else", () => {
     const published = registry.version(config.name, config.version)!;
     assert.deepEqual(published.exports, config.exports);
@@ -202,8 +200,14 @@ describe("the package on JSR", { skip: noDeno, concurrency: 3 }, () => {
       include.some((name) => path === `/${name}` || path.startsWith(`/${name}/`)) &&
       !exclude.some((name) => path.startsWith(`/${name}/`));
     assert.deepEqual(paths.filter((path) => !isMeant(path)), []);
-    const local = readdirSync(root, { recursive: true, encoding: "utf8" });
-    const sources = local.map((path) => `/${path}`).filter((path) => path.endsWith(".ts") && isMeant(path));
+    const local = include.flatMap((name) =>
+      name.includes(".") || name === "LICENSE"
+        ? [`/${name}`]
+        : readdirSync(join(root, name), { recursive: true, encoding: "utf8" }).map((file) =>
+          `/${name}/${file}`
+        )
+    );
+    const sources = local.filter((path) => path.endsWith(".ts") && isMeant(path));
     assert.deepEqual(paths.filter((path) => path.endsWith(".ts")).sort(), sources.sort());
     for (const [path, data] of published.files) {
       if (!path.endsWith(".ts")) continue;
