@@ -231,8 +231,10 @@ describe("the package on JSR", { skip: noDeno, concurrency: 3 }, () => {
       "app.ts": APP,
       "wrong.ts": APP.replace('to: "ada@example.com"', "to: 7"),
     });
-    await user.deno(["check", "app.ts"]);
-    assert.match(await user.deno(["check", "wrong.ts"], 1), /'number' is not assignable to type 'string'/);
+    const printed = await user.deno(["check", "app.ts", "wrong.ts"], 1);
+    assert.match(printed, /'number' is not assignable to type 'string'/);
+    const where = [...printed.matchAll(/^ {4}at file:.*\/(\w+\.ts):/gm)].map(([, file]) => file);
+    assert.deepEqual([...new Set(where)], ["wrong.ts"], printed);
   });
 
   it("has in each of its exports what the repository has", async () => {
@@ -353,7 +355,6 @@ describe("the package on JSR", { skip: noDeno, concurrency: 3 }, () => {
     await user.deno(promised("deno add ").slice(1));
     const { imports } = JSON.parse(readFileSync(join(user.folder, "deno.json"), "utf8"));
     assert.deepEqual(imports, { [config.name]: `${PACKAGE}@^${config.version}` });
-    await user.deno(["check", "app.ts", "jobs.ts"]);
     assert.equal(await user.deno(["run", "-A", "--frozen", "app.ts"]), "to ada@example.com\n");
     const queue = (...args: string[]): Promise<string> =>
       user.deno(["run", "-A", "--frozen", `${config.name}/cli`, ...args]);
