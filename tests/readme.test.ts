@@ -444,6 +444,7 @@ const DOCUMENTS = [
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
   "deploy/README.md",
   "examples/README.md",
   ...readdirSync(join(ROOT, "docs")).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
@@ -505,7 +506,8 @@ test("the version stands in README and in CHANGELOG", () => {
   for (const [file] of (README + read("docs/tutorial.md")).matchAll(/x-queue-[\d.]+\d\.tgz/g)) {
     assert.equal(file, `x-queue-${VERSION}.tgz`);
   }
-  assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
+  const [, newest] = /^## \[([^\]]+)\]/m.exec(read("CHANGELOG.md"))!;
+  assert.ok(["Unreleased", VERSION].includes(newest), `${newest} is neither unreleased nor ${VERSION}`);
 });
 
 test("ARCHITECTURE's map shows every file of core, of the drivers, the dashboard and the metrics", () => {
