@@ -375,8 +375,9 @@ const worksAtATime = (slots: number): Check => async (row) => {
     if (++inside === slots) all.resolve();
     return all.promise;
   };
-  await soon(row.command({ mail }, ["--stop-when-empty"]), `${slots} jobs at a time`);
+  const { out } = await soon(row.command({ mail }, ["--stop-when-empty"]), `${slots} jobs at a time`);
   assert.equal(inside, slots);
+  assert.ok(out.includes(`concurrency ${slots} `), out);
 };
 
 /** A `queue:work` that ends after so many jobs. */
@@ -641,11 +642,15 @@ const CHECKS: Record<typeof GUIDES[number], Checks> = {
       await row.stored(idle);
       let over = false;
       const ended = row.command().finally(() => over = true);
-      await row.session.clock.advance(3_599_000);
-      assert.equal(over, false);
-      await row.session.clock.advance(1000);
-      await row.session.clock.until(() => over, "the hour to end it");
-      assert.equal((await ended).status, 0);
+      try {
+        await row.session.clock.advance(3_599_000);
+        assert.equal(over, false);
+        await row.session.clock.advance(1000);
+        await row.session.clock.until(() => over, "the hour to end it");
+      } finally {
+        if (!over) stop();
+        assert.equal((await ended).status, 0);
+      }
     },
     "queue:work --tries=5": async (row) => {
       const queue = await row.stored(idle);

@@ -300,7 +300,7 @@ const TUTORIAL = read("docs/tutorial.md");
 const SECTIONS = [...TUTORIAL.matchAll(/^## (\d\. .*)$/gm)].map(([, title]) => title);
 
 /** What tells the blocks apart that install the package. */
-const INSTALLS = ["json", "deno@2 pack", "bun add", "npm install"];
+const INSTALLS = ["json", "task pack", "bun add", "npm install"];
 
 /** What each reader types for what is printed, which of the ways to install is theirs, and how far they go. */
 const READERS = {
@@ -308,12 +308,12 @@ const READERS = {
   // The binary, and the service, are the same for all.
   bun: {
     words: [["deno run -A", "bun"], ["deno test -A --no-check", "bun test"]],
-    install: ["deno@2 pack", "bun add"],
+    install: ["task pack", "bun add"],
     sections: SECTIONS.slice(0, 5),
   },
   node: {
     words: [["deno run -A", "node"], ["deno test -A --no-check", "node --test"]],
-    install: ["deno@2 pack", "npm install"],
+    install: ["task pack", "npm install"],
     sections: SECTIONS.slice(0, 5),
   },
 } as const;
@@ -335,7 +335,7 @@ it("the tutorial says what to type on the other runtimes, and what README says o
   for (const [name, path] of Object.entries<string>(JSON.parse(code).imports)) {
     assert.ok(readme.includes(`"${name}": "${path}"`), `README has the import ${name}`);
   }
-  for (const install of ["bun add ../queue/", "npm install ../queue/", "npm pkg set type=module"]) {
+  for (const install of ["bun add ../queue/dist/", "npm install ../queue/dist/", "npm pkg set type=module"]) {
     assert.ok(readme.includes(install) && TUTORIAL.includes(install), install);
   }
 });
