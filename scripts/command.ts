@@ -24,6 +24,16 @@ export interface Ending {
   readonly output: string;
 }
 
+/** What ends each command that runs. */
+const running = new Set<(signal: NodeJS.Signals) => void>();
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    for (const end of running) end("SIGTERM");
+    process.exit(130);
+  });
+}
+
 /**
  * Runs a command, without input, and waits for its end. It gets a process group of its
  * own, so that one that hangs, or is interrupted, ends with all that it started.
@@ -39,12 +49,7 @@ export function run(path: string, args: readonly string[], options: CommandOptio
       // It has just ended.
     }
   };
-  const interrupt = (): void => {
-    end("SIGTERM");
-    process.exit(130);
-  };
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  for (const signal of signals) process.on(signal, interrupt);
+  running.add(end);
 
   let late = false;
   const timer = setTimeout(() => {
@@ -70,6 +75,6 @@ export function run(path: string, args: readonly string[], options: CommandOptio
     });
   }).finally(() => {
     clearTimeout(timer);
-    for (const signal of signals) process.off(signal, interrupt);
+    running.delete(end);
   });
 }

@@ -4,7 +4,8 @@
 //   deno task test deno bun node          on all three (or: all)
 //   deno task test bun -- cli worker      only the files whose path contains "cli" or "worker"
 //
-// Each run ends with a line of its own; the last line is the sum, `N passed, N failed, N skipped`, counted from
+// Several runtimes go side by side, since their tests wait more than they work; what each printed is shown when it has
+// ended. Each run ends with a line of its own; the last line is the sum, `N passed, N failed, N skipped`, counted from
 // the JUnit report that each runtime writes. A run that crashes, hangs, leaves no report, or does not report
 // one of its files has failed.
 //
@@ -20,7 +21,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import process from "node:process";
-import { type Ending, run } from "./command.ts";
+import { type CommandOptions, type Ending, run } from "./command.ts";
 import { closingLine, emptyReport, fail, readReport, type Report, silence, sum } from "./junit.ts";
 import { findRuntime, root, type RuntimeName, runtimeNames } from "./runtimes.ts";
 import type { Note } from "./witness.ts";
@@ -76,7 +77,11 @@ function environment(outlets: Outlets): NodeJS.ProcessEnv {
 }
 
 /** Runs the files on one runtime and reads what it reported. */
-async function runOn(name: RuntimeName, files: string[], seconds: number): Promise<Report> {
+async function runOn(
+  name: RuntimeName,
+  files: string[],
+  options: Pick<CommandOptions, "seconds" | "output">,
+): Promise<Report> {
   const runtime = runtimes.get(name)!;
   if (typeof runtime === "string") {
     const report = emptyReport();
@@ -87,7 +92,8 @@ async function runOn(name: RuntimeName, files: string[], seconds: number): Promi
   const outlets = { xml: join(folder, "junit.xml"), witness: join(folder, "witness") };
   try {
     const env = environment(outlets);
-    const ending = await run(runtime.path, commands[name](files, outlets), { env, seconds, output: "show" });
+    const ending = await run(runtime.path, commands[name](files, outlets), { ...options, env });
+    process.stdout.write(ending.output);
     return conclude(name, files, outlets, ending);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -143,17 +149,18 @@ async function main(args: readonly string[]): Promise<Report[]> {
     throw new Error(`QUEUE_TEST_LIMIT is "${process.env.QUEUE_TEST_LIMIT}", not a number of seconds`);
   }
 
-  const lines: string[] = [], reports: Report[] = [];
-  for (const name of names) {
+  const output = names.length > 1 ? "keep" : "show";
+  const lines: string[] = [];
+  const reports = await Promise.all(names.map(async (name) => {
     const runtime = runtimes.get(name)!, started = Date.now();
     const title = typeof runtime === "string" ? `${name}, missing` : `${name} ${runtime.version}`;
     console.log(`\n== the suite on ${title}, ${files.length} files\n`);
-    const report = await runOn(name, files, seconds);
+    const report = await runOn(name, files, { seconds, output });
     for (const failure of report.failures) console.log(`\nFAILED on ${title}: ${failure}`);
     lines.push(`${title}: ${closingLine(report)} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
     console.log(`\n${lines.at(-1)}`);
-    reports.push(report);
-  }
+    return report;
+  }));
   if (lines.length > 1) console.log(`\n${lines.join("\n")}`);
   return reports;
 }

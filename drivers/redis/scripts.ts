@@ -30,20 +30,34 @@ end
 local function stamp(seconds) return string.format('%.3f', seconds) end
 `;
 
+/** Refuses a push as a whole where a lane's key holds something else: Redis would notice at that lane, with others stored. */
+const TYPED = `
+local function foreign(key, count)
+  local answer = redis.pcall(count, key)
+  if type(answer) == 'table' then return redis.error_reply(answer.err .. ', which is ' .. key) end
+end
+`;
+
 /**
- * Stores jobs.
+ * Stores jobs: all, or none.
  *
  * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
  * ARGV: now, 1 to ring, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
  * delay in seconds or 0, how many members follow, these.
  *
- * A script that Redis refuses half-way, as for a key of a wrong type or a command that the user may not use, keeps what it
- * did: so the jobs come last.
+ * A script that Redis refuses half-way, as for a command that the user may not use, keeps what it did: so the jobs come last.
  */
-export const PUSH: Script = script(`${NOW}
+export const PUSH: Script = script(`${NOW}${TYPED}
+local first = 4 + ARGV[3]
+if first + 2 + ARGV[first + 2] < #ARGV then
+  for key = 3, #KEYS do
+    local refusal = foreign(KEYS[key], key % 2 == 1 and 'LLEN' or 'ZCARD')
+    if refusal then return refusal end
+  end
+end
 if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
 if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
-local at, now = 4 + ARGV[3], nil
+local at, now = first, nil
 while at < #ARGV do
   local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   if delay == 0 then
@@ -69,7 +83,11 @@ return 1`);
  * Answers for each the id: the one given, or that of the job stored before. Refused half-way, it must leave no marker without
  * its job, which nobody could dispatch again.
  */
-export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}
+export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}${TYPED}
+for key = 3, #KEYS, 4 do
+  local refusal = foreign(KEYS[key + 1], 'LLEN') or foreign(KEYS[key + 2], 'ZCARD')
+  if refusal then return refusal end
+end
 redis.call('ZADD', KEYS[1], 0, '0')
 local answer = {}
 for job = 1, (#ARGV - 2) / 6 do
