@@ -62,7 +62,7 @@ export interface Reservation {
   readonly token: string;
   /** Whether it was cancelled while an earlier attempt had it: it is to be failed, and not run. Left out where it was not. */
   readonly cancelled?: true;
-  /** How long it had been due by then, in milliseconds; left out where the store does not know. */
+  /** How long it had been due by then, in milliseconds; left out where the store does not know, as Redis of a job that ran before. */
   readonly waited?: number;
   /** What came with it as {@linkcode NewJob.trace}; left out where nothing did, or where that was not asked for. */
   readonly trace?: string;
@@ -243,7 +243,10 @@ export interface QueueCounts {
   readonly reserved: number;
   /** Ended in `failed_jobs`. */
   readonly failed: number;
-  /** Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready, or the store does not know. */
+  /**
+   * Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready, or the store
+   * does not know. On Redis the ready ones that ran before are passed over.
+   */
   readonly oldest: number | null;
 }
 

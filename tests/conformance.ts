@@ -1089,20 +1089,63 @@ function looking(check: Check): void {
     await take(driver, { queues: ["a"] });
     const oldest = byQueue(await driver.counts(T, LEASE)).map(({ queue, oldest }) => [queue, oldest]);
     assert.deepEqual(oldest, [["a", T - 5000], ["b", null]]);
-  }, "due times");
+  });
+
+  check(
+    "the oldest ready job may be one that was delayed, and that no worker has met since",
+    async ({ driver }) => {
+      await driver.push([job({ delay: 2500 }), job({ delay: 9000 })], T - 5000);
+      assert.equal((await driver.counts(T, LEASE))[0].oldest, T - 2500);
+      await driver.push([job({ queue: "b" })], T - 1000);
+      assert.equal((await take(driver, { queues: ["none"] })).length, 0);
+      assert.deepEqual((await driver.counts(T, LEASE)).map(({ oldest }) => oldest), [T - 1000, T - 2500]);
+    },
+  );
+
+  check("what was given back is no older than it was", async ({ driver }) => {
+    await driver.push([job()], T - 5000);
+    const oldest = async (now: number): Promise<number | null> => (await driver.counts(now, LEASE))[0].oldest;
+    await driver.release((await take(driver))[0], { delay: null, counted: false }, T);
+    assert.equal(await oldest(T), T - 5000, "handed back: it kept its place");
+    const [snoozed] = await take(driver);
+    await driver.release(snoozed, { delay: 1000, counted: false }, T);
+    assert.equal(await oldest(T), null, "snoozed");
+    assert.equal(await oldest(T + 4000), T + 1000);
+    await driver.push([job()], T + 3000);
+    const both = await take(driver, { now: T + 4000, limit: 2 });
+    const again = both.find(({ id }) => id === snoozed.id)!;
+    assert.equal(again.waited ?? 3000, 3000);
+    assert.equal(both.find(({ id }) => id !== snoozed.id)!.waited, 1000);
+    await driver.release(again, { delay: null, counted: false }, T + 4000);
+    assert.ok(
+      [T + 1000, null].includes(await oldest(T + 4000)),
+      "it ran before: since its snooze, or not known",
+    );
+  });
 
   check("a reservation says for how long its job had been due", async ({ driver }) => {
     await driver.push([job(), job({ queue: "later", delay: 3000 })], T + 250);
     const [first] = await take(driver, { now: T + 1000 });
     assert.equal(first.waited, 750, "to the millisecond, also where it was due at once");
     assert.equal((await take(driver, { queues: ["later"], now: T + 3300 }))[0].waited, 50);
-    await driver.release(first, { delay: 500, counted: true }, T + 2000);
-    const [second] = await take(driver, { now: T + 2600 });
-    assert.equal(second.waited, 100, "since its backoff was over");
-    await driver.fail(second, failure());
-    await driver.retry({ after: null, limit: 10 }, T + 5000);
-    assert.equal((await take(driver, { now: T + 5010 }))[0].waited, 10, "since it was put back");
-  }, "due times");
+    await driver.release(first, { delay: null, counted: false }, T + 2000);
+    assert.equal((await take(driver, { now: T + 2500 }))[0].waited, 2250, "as it was handed back");
+  });
+
+  check(
+    "a reservation of a job that ran before says for how long that one had been due",
+    async ({ driver }) => {
+      await driver.push([job()], T);
+      const [first] = await take(driver, { now: T + 1000 });
+      await driver.release(first, { delay: 500, counted: true }, T + 2000);
+      const [second] = await take(driver, { now: T + 2600 });
+      assert.equal(second.waited, 100, "since its backoff was over");
+      await driver.fail(second, failure());
+      await driver.retry({ after: null, limit: 10 }, T + 5000);
+      assert.equal((await take(driver, { now: T + 5010 }))[0].waited, 10, "since it was put back");
+    },
+    "due times",
+  );
 
   check("the trace of a dispatch comes with each reservation that asks for it", async ({ driver }) => {
     const [trace, other] = ["1", "2"].map((one) => `00-${one.repeat(32)}-${one.repeat(16)}-01`);
@@ -1133,7 +1176,7 @@ function looking(check: Check): void {
     const oldest = async (now: number): Promise<number | null> => (await driver.counts(now, LEASE))[0].oldest;
     assert.equal(await oldest(T + LEASE - 1), T, "it is held");
     assert.equal(await oldest(T + LEASE), T - 5000);
-  }, "due times");
+  });
 
   check("waiting are the ready, the delayed and the reserved of all queues", async ({ driver }) => {
     assert.equal(await driver.waiting(), 0);

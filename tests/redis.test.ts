@@ -265,6 +265,47 @@ onRedis(
   },
 );
 
+onRedis("a wait is by one clock, whatever the machines' own say", async (place) => {
+  const { now } = Date;
+  const [producer, worker] = [place.driver(), place.driver()];
+  try {
+    Date.now = () => now() - 3_600_000;
+    await producer.push([job()], null);
+    await producer.pushOnce([{ ...job(), key: "k" }], null);
+    const [{ oldest }] = await producer.counts(null, LEASE);
+    assert.ok(Math.abs(Date.now() - oldest!) < 60_000, "compared with the clock of whoever asks");
+  } finally {
+    Date.now = now;
+  }
+  const { jobs } = await worker.reserve({
+    queues: [{ queue: "default", limit: 2 }],
+    limit: 2,
+    prefetch: 0,
+    now: null,
+    retryAfter: LEASE,
+  });
+  assert.equal(jobs.length, 2);
+  for (const { waited } of jobs) assert.ok(waited! < 60_000, `${waited} ms`);
+});
+
+onRedis("an id that says nothing of its time, as another program's, makes up no wait", async (place) => {
+  const driver = place.driver();
+  const { server: { client }, prefix } = place;
+  const foreign = "123e4567-e89b-42d3-a456-426614174000";
+  await client.rpush(`${prefix}queue:jobs`, `0 ${foreign} job\n{}`);
+  assert.equal((await driver.counts(T, LEASE))[0].oldest, null);
+  await driver.push([job()], T - 9000);
+  assert.equal((await driver.counts(T, LEASE))[0].oldest, T - 9000, "at least since then");
+  const { jobs } = await driver.reserve({
+    queues: [{ queue: "default", limit: 1 }],
+    limit: 1,
+    prefetch: 0,
+    now: T,
+    retryAfter: LEASE,
+  });
+  assert.deepEqual([jobs[0].id, "waited" in jobs[0]], [foreign, false]);
+});
+
 onRedis("a worker gets through many jobs that are due at once", async ({ server, prefix }) => {
   let runs = 0;
   const queue = new Queue({

@@ -22,6 +22,7 @@ import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
+import { newId } from "./id.ts";
 import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
 import { FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
 
@@ -58,6 +59,8 @@ export interface Store {
     generations: readonly number[],
     histories: readonly string[],
   ): Promise<Pushed[]>;
+  /** Redis's time. */
+  now(): number;
   /** The attempts of a held job that failed. */
   historyOf(held: Reservation): Promise<readonly AttemptRecord[]>;
 }
@@ -106,7 +109,9 @@ export class DatabaseFailures implements Failures {
       { name, payload, queue, priority, delay: 0, key: failure === null ? null : `retry:${failure}` }
     ));
     // A job of ours that failed on SQLite keeps its number; the number of a foreign row is no job's.
-    const ids = rows.map(({ jobId, attempts, row }) => jobId ?? (attempts === null ? randomUUID() : row));
+    const ids = rows.map(({ jobId, attempts, row }) =>
+      jobId ?? (attempts === null ? newId(this.#store.now()) : row)
+    );
     // Written by `fail`; a row of another program's was no member here.
     const generations = rows.map(({ failure }) => {
       const [, generation] = /^(\d)-/.exec(failure ?? "") ?? [];

@@ -12,6 +12,7 @@
  * @module
  */
 import { HISTORY } from "./history.ts";
+import { DUE } from "./id.ts";
 import { type Script, script } from "./link.ts";
 
 /** How many due, expired or malformed members of one lane a call moves at most. */
@@ -316,9 +317,16 @@ return answer`);
 /**
  * Counts. KEYS: `jobs`, `delayed` and `reserved` of each lane. ARGV: now, the lease in seconds. Answers for each lane: how
  * many are in line, how many of the delayed are due and how many there are, how many of the reserved have expired and how
- * many there are.
+ * many there are, and since when the longest waiting of the ready ones has been due, in milliseconds, or ''.
+ *
+ * The line is in the order in which its jobs became ready. So where the first one's time is not known, as it ran before,
+ * it has been waiting for no less than the next one whose time is.
  */
-export const COUNT: Script = script(`${NOW}
+export const COUNT: Script = script(`${NOW}${DUE}
+local function first(key, upto)
+  local found = redis.call('ZRANGEBYSCORE', key, '-inf', upto, 'WITHSCORES', 'LIMIT', 0, 1)
+  return found[1], tonumber(found[2])
+end
 local now, answer = present(ARGV[1]), {}
 for key = 1, #KEYS, 3 do
   answer[#answer + 1] = redis.call('LLEN', KEYS[key])
@@ -326,6 +334,20 @@ for key = 1, #KEYS, 3 do
   answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 1])
   answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 2], '-inf', stamp(now - ARGV[2]))
   answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 2])
+  local oldest = math.huge
+  for at = 0, 9 do
+    local member = redis.call('LRANGE', KEYS[key], at, at)[1]
+    local since = member and due(member, '0')
+    if since or not member then
+      oldest = since or oldest
+      break
+    end
+  end
+  local member, score = first(KEYS[key + 1], stamp(now))
+  if member then oldest = math.min(oldest, score * 1000) end
+  member, score = first(KEYS[key + 2], stamp(now - ARGV[2]))
+  if member then oldest = math.min(oldest, due(member, '1') or (score + ARGV[2]) * 1000) end
+  answer[#answer + 1] = oldest == math.huge and '' or string.format('%.0f', oldest)
 end
 return answer`);
 
