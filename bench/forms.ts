@@ -127,7 +127,7 @@ async function measure(): Promise<string> {
     "",
     "From the start of the process to its end. In brackets: times a program of the same runtime that does nothing (`deno",
     "eval 0`, `bun -e 0`, `node -e 0`), started in the same round. `import` is an app of one line that imports the library,",
-    "`queue:work` is `queue:work --stop-when-empty` on an empty SQLite store. No figure: that does not run there.",
+    "`queue:work` is `queue:work --stop-when-empty` on an empty SQLite store. No figure: that does not run there; `sources` are what JSR serves.",
     "",
     "## Memory",
     "",
