@@ -1,10 +1,20 @@
 /**
- * The command line: `queue:work`, `queue:retry`, `queue:forget`, `queue:failed`, `queue:status` and `queue:dispatch`.
+ * The command line: `queue:work`, `queue:dispatch`, `queue:failed`, `queue:retry`, and the other commands for a queue.
  *
  * Run it as it is, with a module of jobs, or give your app the commands with {@linkcode main}.
  *
  * ```sh
  * deno run -A jsr:@x/queue/cli queue:work --jobs ./jobs.ts
+ * ```
+ *
+ * @example
+ * ```ts
+ * import { main } from "@x/queue/cli";
+ * import assert from "node:assert/strict";
+ *
+ * const jobs = { greet: () => console.log("hello") };
+ * const argv = ["queue:work", "--database=:memory:", "--stop-when-empty", "--quiet"]; // in an app: its own
+ * assert.equal(await main(argv, jobs), 0);
  * ```
  *
  * @module

@@ -5,6 +5,22 @@
  * passed in: every `now` is a {@linkcode Moment}, and every delay counts from it. It never calls a handler, never
  * retries a job by itself and holds no settings of the queue. `tests/conformance.ts` runs every method against it.
  *
+ * @example What a worker asks of a store
+ * ```ts
+ * import type { Driver } from "@x/queue/driver";
+ * import { SqliteDriver } from "@x/queue/drivers/sqlite";
+ * import assert from "node:assert/strict";
+ *
+ * const driver: Driver = new SqliteDriver({ database: ":memory:" });
+ * const now = Date.now();
+ * await driver.push([{ name: "mail", payload: "{}", queue: "default", priority: 0, delay: 0 }], now);
+ * const queues = [{ queue: "default", limit: 1 }];
+ * const { jobs } = await driver.reserve({ queues, limit: 1, prefetch: 0, now, retryAfter: 90_000 });
+ * assert.deepEqual(jobs.map(({ name, attempt }) => [name, attempt]), [["mail", 1]]);
+ * assert.equal(await driver.complete(jobs[0]), true);
+ * await driver.close();
+ * ```
+ *
  * @module
  */
 

@@ -2,12 +2,14 @@
  * Jobs in Redis or Valkey, in the original's keys, for when one machine is no longer enough.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Queue } from "@x/queue";
  * import { RedisDriver } from "@x/queue/drivers/redis";
  *
  * const driver = new RedisDriver({ url: "redis://127.0.0.1:6379", prefix: "app:", database: "app.sqlite" });
  * const queue = new Queue({ driver, jobs: { mail: () => {} } });
+ * // await queue.dispatch("mail"): the first call connects, and opens the database
+ * await queue.close();
  * ```
  *
  * @module
@@ -54,6 +56,7 @@ import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { dueOf, newId } from "./redis/id.ts";
+import { unmarked } from "./redis/marked.ts";
 import { fromMember, generationOf, memberBefore, memberOf, toMember } from "./redis/member.ts";
 import {
   CLEAR,
@@ -61,6 +64,7 @@ import {
   COUNT,
   DELAYED,
   EXTEND,
+  LANES,
   MOVE_LIMIT,
   PUSH,
   PUSH_ONCE,
@@ -759,7 +763,7 @@ export class RedisDriver implements Driver {
   // Reserving
 
   async #readLanes(): Promise<void> {
-    this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
+    this.#lanes.read(unmarked(await this.#link.run(LANES, [this.#lanes.set], []) as string[]));
   }
 
   /** With the completions of this turn, where there are any: then one call of the script does both. */

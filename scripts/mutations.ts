@@ -136,6 +136,11 @@ const SQLITE: readonly Mutation[] = [
     tests: ["sqlite"],
   },
   {
+    name: "SQLite: an id is read beyond 32 bits",
+    edits: [["drivers/sqlite/reserve.ts", "SELECT id + 0.0 AS id", "SELECT id"]],
+    tests: ["connections"],
+  },
+  {
     name: "SQLite: what a share gave counts after a reclaim",
     edits: [["drivers/sqlite/reserve.ts", "left[share] -= jobs.length - before;", ""]],
     tests: ["sqlite"],

@@ -77,7 +77,10 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   check: () => must(["check", "."]),
   doc: () => must(["doc", "--lint", ...Object.values(config().exports)]),
   "doc-examples": () => must(["test", "--doc", "--allow-all", ...documented]),
-  publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
+  // Publishes it, to a stand-in, with all that a dry run looks at.
+  jsr: () => program("shipping", "jsr.ts"),
+  // What an app may bring from there, where it can be reached.
+  packages: () => program("shipping", "packages.ts"),
   compile: () => program("shipping", "compile.ts"),
   binary: () => program("shipping", "binary.ts"),
   bundle: () => program("shipping", "bundle.ts"),

@@ -37,6 +37,8 @@ export interface Subject {
   readonly remembers?: string;
   /** Why a store does not know since when a ready job has been due, where that is so. */
   readonly timeless?: string;
+  /** Why a store refuses payloads with a carriage return, where that is so. */
+  readonly plain?: string;
 }
 
 /** A store under test. Its drivers are closed by the suite. */
@@ -115,11 +117,12 @@ export function conformance(subject: Subject): void {
 }
 
 /** What a test takes for granted that not every store has. */
-export type Need = "two drivers" | "due times" | "exact queues";
+export type Need = "two drivers" | "due times" | "exact queues" | "carriage returns";
 
 function reason(subject: Subject, needs: Need | undefined): string | undefined {
   if (needs === "two drivers") return subject.alone;
   if (needs === "due times") return subject.timeless;
+  if (needs === "carriage returns") return subject.plain;
   return needs === "exact queues" ? subject.remembers : undefined;
 }
 
@@ -162,7 +165,7 @@ function pushing(check: Check): void {
     await driver.retry({ after: null, limit: 100 }, T);
     const again = await take(driver, { limit: TEXTS.length });
     assert.deepEqual(again.map(({ payload }) => payload).sort(), [...TEXTS].sort(), "after a retry");
-  });
+  }, "carriage returns");
 
   check("names and queues of any text without a line break come back as they were", async ({ driver }) => {
     const names = TEXTS.filter((text) => text !== "" && !/[\r\n]/.test(text));

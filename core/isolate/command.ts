@@ -48,6 +48,12 @@ function isCompiled(): boolean {
 }
 
 /**
+ * Never called: Deno downloads what a module imports when that itself is loaded, so that a child, which is started
+ * later, finds its program where it is, though the registry may be out of reach by then.
+ */
+export const downloaded = (): Promise<unknown> => import("./entry.ts");
+
+/**
  * The queue's own program: beside this file, whether that is TypeScript, what npm packages have, or on a server.
  *
  * @throws {QueueError} `CONFIG` in a bundle, where nothing is beside it but perhaps the app's own `entry.js`.

@@ -23,8 +23,9 @@ import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
 import { newId } from "./id.ts";
+import { unmarked } from "./marked.ts";
 import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
-import { FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
+import { COUNT_FAILED, FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
 
 /** Failed jobs. */
 export interface Failures {
@@ -247,11 +248,7 @@ export class RedisFailures implements Failures {
 
   /** Counts. */
   async counts(): Promise<Map<string, number>> {
-    const reply = await this.#link.call(["HGETALL", this.#counts]) as string[] | Record<string, unknown>;
-    // A client of the app's own may speak RESP3, in which a hash is a map.
-    const flat = Array.isArray(reply)
-      ? reply
-      : [...reply instanceof Map ? reply : Object.entries(reply)].flat() as string[];
+    const flat = unmarked(await this.#link.run(COUNT_FAILED, [this.#counts], []) as string[]);
     const counts = new Map<string, number>();
     for (let at = 0; at < flat.length; at += 2) counts.set(flat[at], Number(flat[at + 1]));
     return counts;

@@ -14,6 +14,7 @@
 import { HISTORY } from "./history.ts";
 import { DUE } from "./id.ts";
 import { type Script, script } from "./link.ts";
+import { MARKED } from "./marked.ts";
 
 /** How many due, expired or malformed members of one lane a call moves at most. */
 export const MOVE_LIMIT = 100;
@@ -30,6 +31,14 @@ local function present(given)
 end
 local function stamp(seconds) return string.format('%.3f', seconds) end
 `;
+
+/** The names of the lanes, as marked texts. KEYS: lanes. */
+export const LANES: Script = script(`${MARKED}
+return marked(redis.call('SMEMBERS', KEYS[1]))`);
+
+/** How many failed jobs each queue has. KEYS: `failed:counts`. Answers, by turns, a queue and a number, as marked texts. */
+export const COUNT_FAILED: Script = script(`${MARKED}
+return marked(redis.call('HGETALL', KEYS[1]))`);
 
 /** Refuses a push as a whole where a lane's key holds something else: Redis would notice at that lane, with others stored. */
 const TYPED = `
