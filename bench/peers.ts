@@ -41,6 +41,12 @@ const PACKAGE = {
   },
 };
 
+/** The versions of what peers depend on, where those that they ask for cannot be had. */
+export const OVERRIDES: Readonly<Record<string, string>> = {
+  ...PACKAGE.overrides,
+  "better-sqlite3": PACKAGE.dependencies["better-sqlite3"],
+};
+
 /** The version of a peer, as it is pinned. */
 export function versionOf(name: keyof typeof PACKAGE.dependencies): string {
   return PACKAGE.dependencies[name];

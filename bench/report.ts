@@ -285,7 +285,8 @@ function backlogRates(
   )?.rates ?? [];
 }
 
-function median(figures: readonly (number | null)[]): number | null {
+/** The median of those figures that there are. */
+export function median(figures: readonly (number | null)[]): number | null {
   const sorted = figures.filter((figure) => figure !== null).sort((a, b) => a - b);
   if (sorted.length === 0) return null;
   return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
@@ -308,7 +309,8 @@ function count(number: number): string {
   return number.toLocaleString("en-US");
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+/** A table of Markdown. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = head.map((cell, column) =>
     Math.max(3, ...[cell, ...rows.map((row) => row[column])].map(width))
   );
