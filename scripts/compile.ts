@@ -34,6 +34,11 @@ export const targets: readonly Target[] = [
   { name: "windows-x64", deno: "x86_64-pc-windows-msvc", bun: "bun-windows-x64", kind: "PE x64" },
 ];
 
+/** What its binary is called. */
+export function fileOf(target: Target): string {
+  return `queue-${target.name}${target.kind.startsWith("PE") ? ".exe" : ""}`;
+}
+
 /** The arguments by which a compiler makes `file`: those of its task, for a target. */
 export function compileArguments(compiler: Compiler, file: string, target?: Target): string[] {
   const { tasks } = JSON.parse(readFileSync(join(root, "deno.json"), "utf8"));
@@ -50,12 +55,7 @@ export function compileArguments(compiler: Compiler, file: string, target?: Targ
 async function compile(compiler: Compiler, target: Target): Promise<string> {
   const runtime = findRuntime(compiler);
   if (typeof runtime === "string") throw new Error(runtime);
-  const file = join(
-    root,
-    "dist",
-    compiler,
-    `queue-${target.name}${target.kind.startsWith("PE") ? ".exe" : ""}`,
-  );
+  const file = join(root, "dist", compiler, fileOf(target));
   const { why, output } = await run(runtime.path, compileArguments(compiler, file, target), {
     seconds: 900,
     output: "keep",

@@ -54,6 +54,10 @@ async function program(...path: string[]): Promise<Tally> {
 
 const documented = [
   "README.md",
+  "docs/from-bullmq.md",
+  "docs/from-laravel.md",
+  "docs/from-deno-kv.md",
+  "docs/from-sidekiq.md",
   "mod.ts",
   "cli.ts",
   "metrics.ts",
@@ -73,11 +77,17 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   check: () => must(["check", "."]),
   doc: () => must(["doc", "--lint", ...Object.values(config().exports)]),
   "doc-examples": () => must(["test", "--doc", "--allow-all", ...documented]),
-  publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
+  // Publishes it, to a stand-in, with all that a dry run looks at.
+  jsr: () => program("shipping", "jsr.ts"),
+  // What an app may bring from there, where it can be reached.
+  packages: () => program("shipping", "packages.ts"),
   compile: () => program("shipping", "compile.ts"),
   binary: () => program("shipping", "binary.ts"),
+  bundle: () => program("shipping", "bundle.ts"),
+  npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
+  tutorial: () => program("shipping", "tutorial.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 
