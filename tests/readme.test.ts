@@ -47,7 +47,7 @@ const PROGRAM = [
   blockOf("Command line", "ts ignore", "await main("),
   blockOf("Command line", "console", "queue:work"),
 ];
-const RIGHTS = blockOf("Install", "sh", "--allow-read");
+const RIGHTS = blockOf("Install", "sh", " app.ts");
 const ALARM = blockOf("Command line", "sh", "queue:monitor");
 const NIGHT = blockOf("Failed jobs", "sh", "queue:retry");
 const MOUNTS = blockOf("Dashboard", "ts ignore", "toNodeHandler");
@@ -219,11 +219,11 @@ describe("the command line in README", () => {
 describe("the examples in README", () => {
   it("are all run", () => {
     const here = [...EXAMPLES, ...PROGRAM, RIGHTS, ALARM, NIGHT, MOUNTS, CLIENT, TRACES, REDIS, LIFE];
-    // `deno task ok` runs the demo, and the suite by the very command.
+    // `deno task ok` runs the demo, and the suite by the very command; tests/shipping/jsr.ts what comes from JSR.
     const elsewhere = blocks(README, "sh").filter((code) =>
-      code.trim().split("\n").every((line) => /^npx -y deno@2 task (demo|test)\b/.test(line))
+      code.trim().split("\n").every((line) => /^npx -y deno@2 task (demo|test)\b| jsr:@x\/queue/.test(line))
     );
-    assert.equal(elsewhere.length, 1);
+    assert.equal(elsewhere.length, 3);
     assert.deepEqual(
       allBlocks(README).map(({ code }) => code).filter((code) => ![...here, ...elsewhere].includes(code)),
       [],
