@@ -922,6 +922,11 @@ for (const { name, command } of [ownRuntime()]) {
         const other = { DB_DATABASE: "other.sqlite" };
         const missing = await expect(1, "queue:status", { cwd, env: other });
         assert.equal(missing.stderr, "queue: no database at other.sqlite\n");
+        const unknown = await expect(2, "queue:status", {
+          cwd,
+          env: { ...other, QUEUE_CONNECTION: "mysql" },
+        });
+        assert.match(unknown.stderr, /^queue: QUEUE_CONNECTION="mysql": expected /, "which comes first");
         await expect(0, "queue:status --database=data/app.sqlite", { cwd, env: other });
       }));
 

@@ -220,10 +220,15 @@ describe("the examples in README", () => {
   it("are all run", () => {
     const here = [...EXAMPLES, ...PROGRAM, RIGHTS, ALARM, NIGHT, MOUNTS, CLIENT, TRACES, REDIS, LIFE];
     // `deno task ok` runs the demo, and the suite by the very command; tests/shipping/jsr.ts what comes from JSR.
+    // And tests/shipping/binary.ts and compile.ts build the binaries.
     const elsewhere = blocks(README, "sh").filter((code) =>
-      code.trim().split("\n").every((line) => /^npx -y deno@2 task (demo|test)\b| jsr:@x\/queue/.test(line))
+      code.trim().split("\n").every((line) =>
+        /^npx -y deno@2 task (demo|test)\b| jsr:@x\/queue|^deno task compile|^(bun build|deno compile) /.test(
+          line,
+        )
+      )
     );
-    assert.equal(elsewhere.length, 3);
+    assert.equal(elsewhere.length, 5);
     assert.deepEqual(
       allBlocks(README).map(({ code }) => code).filter((code) => ![...here, ...elsewhere].includes(code)),
       [],

@@ -295,20 +295,26 @@ const FOLDER = {
   "node_modules/commander/package.json": '{ "name": "commander", "version": "1.0.0", "main": "index.js" }\n',
 };
 
-const DOTENV = `
-NODE_OPTIONS=--require=./preloaded.ts
-NODE_ENV=test
-BUN_OPTIONS=--preload=./preloaded.ts
-BUN_BE_BUN=1
-BUN_INSPECT=127.0.0.1:0
-DENO_DIR=./deno
-PATH=/nowhere
-SECRET=of the app
-QUEUE_WORKERS=3
-`;
+/** What an app's .env may have for others. */
+const STRANGE = {
+  NODE_OPTIONS: "--require=./preloaded.ts",
+  NODE_ENV: "test",
+  BUN_OPTIONS: "--preload=./preloaded.ts",
+  BUN_BE_BUN: "1",
+  BUN_INSPECT: "127.0.0.1:0",
+  DENO_TLS_CA_STORE: "nowhere",
+  LD_PRELOAD: "./preloaded.so",
+  SECRET: "of the app",
+};
 
 async function ignoresTheFolder(server: Server): Promise<void> {
-  server.write({ ...FOLDER, ".env": DOTENV, ".env.local": "SECRET=2\n", ".env.production": "SECRET=3\n" });
+  const strange = Object.entries(STRANGE).map((pair) => `${pair.join("=")}\n`).join("");
+  server.write({
+    ...FOLDER,
+    ".env": `${strange}QUEUE_WORKERS=3\n`,
+    ".env.local": strange,
+    ".env.production": strange,
+  });
   assert.equal(await server.expect(0, ["--version"]), `${VERSION}\n`);
   for (const more of [[], ["--processes=1", "--concurrency=3"]]) {
     await dispatch(server, "tell", "");
@@ -316,7 +322,9 @@ async function ignoresTheFolder(server: Server): Promise<void> {
     const worked = await server.expect(0, ["queue:work", "--stop-when-empty", ...more]);
     assert.match(worked, /^working every queue · concurrency 3 · /, "which .env says");
     assert.match(worked, / greet .* DONE$/m);
-    assert.deepEqual(JSON.parse(server.lines("told.json").join("")), server.environment);
+    const told = JSON.parse(server.lines("told.json").join(""));
+    assert.deepEqual(Object.keys(STRANGE).filter((name) => name in told), [], "the job's environment");
+    assert.equal(told.HOME, server.environment.HOME);
     assert.equal(server.lines("notes.txt").at(-1), "greet &lt;Ada&gt; 1");
   }
   assert.equal(server.has("preloaded"), false);

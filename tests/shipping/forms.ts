@@ -31,6 +31,14 @@ const config: { publish: { include: string[] }; tasks: Record<string, string> } 
   readFileSync(join(root, "deno.json"), "utf8"),
 );
 
+/** The arguments that README.md gives to build an app. */
+function readmeLine(command: string): string[] {
+  const line = new RegExp(`^${command} .* queue\\.ts$`, "m").exec(
+    readFileSync(join(root, "README.md"), "utf8"),
+  );
+  return line![0].split(" ").slice(1);
+}
+
 /** Why there is no binary of Deno's. */
 const noBase = !process.env.DENORT_BIN &&
   "DENORT_BIN names no base binary of `deno compile`, which comes from Deno's own site";
@@ -61,14 +69,8 @@ export function forms(workshop: Workshop): Form[] {
       skip: false,
       languages: [],
       build: async () => {
-        const flags = "--compile --no-compile-autoload-dotenv --no-compile-autoload-bunfig";
-        const file = join(workshop.folder, "app-bun");
-        await workshop.run(
-          "bun",
-          ["build", ...flags.split(" "), "--outfile", file, "queue.ts"],
-          workshop.app,
-        );
-        return file;
+        await workshop.run("bun", readmeLine("bun build"), workshop.app);
+        return join(workshop.app, "app");
       },
       bringJobs: none,
     },
@@ -92,14 +94,8 @@ export function forms(workshop: Workshop): Form[] {
       skip: noBase,
       languages: [],
       build: async () => {
-        const file = join(workshop.folder, "app-deno");
-        const flags = "--allow-all --no-check --no-code-cache";
-        await workshop.run(
-          "deno",
-          ["compile", ...flags.split(" "), "--output", file, "queue.ts"],
-          workshop.app,
-        );
-        return file;
+        await workshop.run("deno", readmeLine("deno compile"), workshop.app);
+        return join(workshop.app, "app");
       },
       bringJobs: none,
     },
@@ -133,6 +129,7 @@ export class Workshop {
       }),
       // Deno takes the sources as the README says, and not from node_modules.
       "app/deno.json": JSON.stringify({
+        nodeModulesDir: "none",
         imports: {
           "@x/queue": `${queue}mod.ts`,
           "@x/queue/cli": `${queue}cli.ts`,
