@@ -68,7 +68,7 @@ async function program(...path: string[]): Promise<Tally> {
   const node = findRuntime("node");
   if (typeof node === "string") throw new Error(node);
   const { output, why } = await run(node.path, ["--test", join("tests", ...path)], {
-    env: { ...process.env, ...plain },
+    env: { QUEUE_TEST_DENO: deno, ...process.env, ...plain },
     seconds: 900,
     output: "both",
   });
@@ -104,6 +104,7 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   binary,
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
+  recipes: () => program("shipping", "recipes.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 
