@@ -1,5 +1,5 @@
 /**
- * The command line: `queue:work`, `queue:retry`, `queue:forget`, `queue:failed`, `queue:status` and `queue:dispatch`.
+ * The command line: `queue:work`, `queue:dispatch`, `queue:failed`, `queue:retry`, and the other commands for a queue.
  *
  * Run it as it is, with a module of jobs, or give your app the commands with {@linkcode main}.
  *
@@ -7,13 +7,22 @@
  * deno run -A jsr:@x/queue/cli queue:work --jobs ./jobs.ts
  * ```
  *
+ * @example
+ * ```ts
+ * import { main } from "@x/queue/cli";
+ * import assert from "node:assert/strict";
+ *
+ * const jobs = { greet: () => console.log("hello") };
+ * const argv = ["queue:work", "--database=:memory:", "--stop-when-empty", "--quiet"]; // in an app: its own
+ * assert.equal(await main(argv, jobs), 0);
+ * ```
+ *
  * @module
  */
-import { realpathSync } from "node:fs";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { CommanderError } from "commander";
 import { CommandError } from "./cli/command_error.ts";
+import { isMain } from "./cli/is_main.ts";
 import { withOutput } from "./cli/output.ts";
 import { run } from "./cli/program.ts";
 import { type Jobs, QueueError, type QueueErrorCode } from "./mod.ts";
@@ -56,12 +65,7 @@ export function main(argv: readonly string[], jobs?: Jobs): Promise<number> {
   });
 }
 
-/** Whether this file was started itself. Node has `import.meta.main` from 24.2 on. */
-function isMain(): boolean {
-  const known: boolean | undefined = import.meta.main;
-  if (known !== undefined) return known;
-  return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url);
-}
-
 // Not awaited here: a jobs module may import this file, which must have finished loading by then.
-if (isMain()) main(process.argv.slice(2)).then((status) => process.exit(status));
+if (isMain(import.meta.main, import.meta.url)) {
+  main(process.argv.slice(2)).then((status) => process.exit(status));
+}

@@ -2,13 +2,28 @@
  * One structured record for each change in a job's life, by LogTape. It imports nothing: the app passes its logger.
  *
  * @example
- * ```ts ignore
- * import { getLogger } from "@logtape/logtape";
+ * ```ts
+ * import { configure, getLogger, type LogRecord } from "@logtape/logtape";
  * import { Queue } from "@x/queue";
  * import { logEvents } from "@x/queue/logs";
+ * import assert from "node:assert/strict";
  *
- * const queue = new Queue({ jobs: { mail: () => {} } });
+ * const records: LogRecord[] = []; // in an app: getConsoleSink()
+ * await configure({
+ *   sinks: { list: (record) => void records.push(record) },
+ *   loggers: [
+ *     { category: "queue", sinks: ["list"] },
+ *     { category: ["logtape", "meta"], lowestLevel: "warning", sinks: ["list"] },
+ *   ],
+ * });
+ * const queue = new Queue({ database: ":memory:", jobs: { mail: () => {} } });
  * logEvents(queue, getLogger("queue"));
+ * await queue.dispatch("mail");
+ * await queue.work({ stopWhenEmpty: true });
+ * await queue.close();
+ *
+ * const events = records.map(({ properties }) => properties.event);
+ * assert.ok(events.includes("dispatched") && events.includes("completed"));
  * ```
  *
  * @module

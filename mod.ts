@@ -52,37 +52,69 @@ export type {
   JobOptions,
   Jobs,
 } from "./core/job.ts";
+// The registry wants a comment on each name that stands in an export of its own, too: these are those of ./driver.
 export type {
+  /** An attempt that failed. */
   AttemptRecord,
+  /** What became of a job that was cancelled. */
   Cancelled,
+  /** What the workers of a store are told, by whatever process. */
   Controls,
+  /** A job that is not due yet. */
   DelayedJob,
+  /** A store of jobs. */
   Driver,
+  /** Which failed jobs. */
   FailedFilter,
+  /** What one step found. */
   FailedFound,
+  /** A job in `failed_jobs`. */
   FailedJob,
+  /** A step through the failed jobs, in the order of their ids. */
   FailedSearch,
+  /** Which failed jobs. */
   FailedSelection,
+  /** Why a job ended in `failed_jobs`. */
   Failure,
+  /** What somebody found who looked whether all is well. */
   Finding,
+  /** A job to be stored once, however often it is pushed. */
   KeyedJob,
+  /** What hears of pushes, from `Driver.listen` on. */
   Listener,
+  /** A point in time. */
   Moment,
+  /** A failed job that was moved or deleted. */
   Moved,
+  /** A job to be stored. */
   NewJob,
+  /** Which queues are paused. */
   Paused,
+  /** How far a handler says that it is. */
   Progress,
+  /** What became of a `KeyedJob`. */
   Pushed,
+  /** How many jobs of one queue are in each state. */
   QueueCounts,
+  /** A queue, and how many jobs to take from it at most. */
   QueueShare,
+  /** How to give back a job that is to run again. */
   Release,
+  /** A job that a worker holds. */
   Reservation,
+  /** What a worker got. */
   Reserved,
+  /** What a worker asks for. */
   ReserveRequest,
+  /** A job that a worker runs. */
   RunningJob,
+  /** A job that is not done and has not failed, as its store has it. */
   StoredJob,
+  /** The names of jobs that wait on a queue. */
   WaitingNames,
+  /** A worker, as its store knows it. */
   WorkerInfo,
+  /** What a worker says of itself. */
   WorkerReport,
 } from "./core/driver.ts";
 export { Discard, Snooze } from "./core/steering.ts";

@@ -57,12 +57,15 @@ function ofError(error: QueueError | CommandError, store: string): Finding {
     };
   }
   const missing = error instanceof CommandError;
+  const isNewer = found.includes("a newer release made it");
   return {
     what: "store",
     level: "bad",
     found: found.includes(store) ? found : `${store}: ${found}`,
     remedy: missing
       ? "set DB_DATABASE, or --database; the first dispatch, or queue:work, makes the file"
+      : isNewer
+      ? "install the release that the other workers of this store have"
       : "see that it runs, that this machine reaches it, and that this user may read and write it",
   };
 }

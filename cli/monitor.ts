@@ -39,13 +39,6 @@ export async function monitor(options: MonitorOptions, { env, output }: Context)
   if (interval !== undefined && interval < LEAST_INTERVAL) {
     throw new CommandError(2, `--interval: expected ${formatDuration(LEAST_INTERVAL)} or more`);
   }
-  if (oldest !== undefined && env.QUEUE_CONNECTION === "redis") {
-    // An alarm that cannot ring is worse than none.
-    throw new CommandError(
-      2,
-      "--oldest: Redis does not know since when jobs have been waiting: expected --max",
-    );
-  }
   requireDatabase(options.database, env);
   return await withQueue({ database: options.database, env, jobs: {} }, async (queue) => {
     const watcher = new Watcher(queue, { max, oldest }, interval ?? DEFAULT_INTERVAL);

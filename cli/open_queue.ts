@@ -49,13 +49,14 @@ function databasePath(database: string | undefined, env: Environment): string {
 }
 
 /**
- * Refuses a file that is not there: to look at a queue must not make one. In Redis, the queue is not in that file.
+ * Refuses a file that is not there: to look at a queue must not make one. Where it is elsewhere, in Redis, or nowhere,
+ * as the queue will say of a setting that cannot work, that file does not matter.
  *
  * @throws {CommandError} 1
  */
 export function requireDatabase(database: string | undefined, env: Environment): void {
   const path = databasePath(database, env);
-  if (path === ":memory:" || env.QUEUE_CONNECTION === "redis") return;
+  if (path === ":memory:" || !["", "database"].includes(env.QUEUE_CONNECTION ?? "")) return;
   try {
     statSync(path);
   } catch (error) {

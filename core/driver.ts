@@ -5,6 +5,22 @@
  * passed in: every `now` is a {@linkcode Moment}, and every delay counts from it. It never calls a handler, never
  * retries a job by itself and holds no settings of the queue. `tests/conformance.ts` runs every method against it.
  *
+ * @example What a worker asks of a store
+ * ```ts
+ * import type { Driver } from "@x/queue/driver";
+ * import { SqliteDriver } from "@x/queue/drivers/sqlite";
+ * import assert from "node:assert/strict";
+ *
+ * const driver: Driver = new SqliteDriver({ database: ":memory:" });
+ * const now = Date.now();
+ * await driver.push([{ name: "mail", payload: "{}", queue: "default", priority: 0, delay: 0 }], now);
+ * const queues = [{ queue: "default", limit: 1 }];
+ * const { jobs } = await driver.reserve({ queues, limit: 1, prefetch: 0, now, retryAfter: 90_000 });
+ * assert.deepEqual(jobs.map(({ name, attempt }) => [name, attempt]), [["mail", 1]]);
+ * assert.equal(await driver.complete(jobs[0]), true);
+ * await driver.close();
+ * ```
+ *
  * @module
  */
 
@@ -62,7 +78,7 @@ export interface Reservation {
   readonly token: string;
   /** Whether it was cancelled while an earlier attempt had it: it is to be failed, and not run. Left out where it was not. */
   readonly cancelled?: true;
-  /** How long it had been due by then, in milliseconds; left out where the store does not know. */
+  /** How long it had been due by then, in milliseconds; left out where the store does not know, as Redis of a job that ran before. */
   readonly waited?: number;
   /** What came with it as {@linkcode NewJob.trace}; left out where nothing did, or where that was not asked for. */
   readonly trace?: string;
@@ -243,7 +259,10 @@ export interface QueueCounts {
   readonly reserved: number;
   /** Ended in `failed_jobs`. */
   readonly failed: number;
-  /** Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready, or the store does not know. */
+  /**
+   * Since when the longest waiting ready job has been due, in epoch milliseconds; `null` when none is ready, or the store
+   * does not know. On Redis the ready ones that ran before are passed over.
+   */
   readonly oldest: number | null;
 }
 

@@ -146,7 +146,7 @@ export type DispatchArguments<Data> = undefined extends Data ? [payload?: Data, 
 
 /** One entry of {@linkcode Queue.dispatchMany}. */
 export type DispatchEntry<J extends Jobs> = {
-  [Name in keyof J & string]: [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
+  [Name in keyof J & string]: readonly [name: Name, ...rest: DispatchArguments<DataOf<J[Name]>>];
 }[keyof J & string];
 
 /** Which delayed jobs. */

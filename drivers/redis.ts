@@ -2,12 +2,14 @@
  * Jobs in Redis or Valkey, in the original's keys, for when one machine is no longer enough.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Queue } from "@x/queue";
  * import { RedisDriver } from "@x/queue/drivers/redis";
  *
  * const driver = new RedisDriver({ url: "redis://127.0.0.1:6379", prefix: "app:", database: "app.sqlite" });
  * const queue = new Queue({ driver, jobs: { mail: () => {} } });
+ * // await queue.dispatch("mail"): the first call connects, and opens the database
+ * await queue.close();
  * ```
  *
  * @module
@@ -53,13 +55,16 @@ import { RedisFinder } from "./redis/find.ts";
 import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
-import { fromMember, memberOf, toMember } from "./redis/member.ts";
+import { dueOf, newId } from "./redis/id.ts";
+import { unmarked } from "./redis/marked.ts";
+import { fromMember, generationOf, memberBefore, memberOf, toMember } from "./redis/member.ts";
 import {
   CLEAR,
   COMPLETE,
   COUNT,
   DELAYED,
   EXTEND,
+  LANES,
   MOVE_LIMIT,
   PUSH,
   PUSH_ONCE,
@@ -69,7 +74,8 @@ import {
   SEEN,
 } from "./redis/scripts.ts";
 import { Traces } from "./redis/traces.ts";
-import { checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { checkSchema, checkServer, keepsCarriageReturns } from "./redis/server.ts";
+import { ServerClock } from "./redis/server_clock.ts";
 import { RedisWorkers } from "./redis/workers.ts";
 import { SqliteDriver } from "./sqlite.ts";
 
@@ -129,6 +135,7 @@ export class RedisDriver implements Driver {
   readonly #lanes: Lanes;
   readonly #bell: RedisBell;
   readonly #bellKey: string;
+  readonly #clock = new ServerClock();
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
   readonly #controls: RedisControls;
@@ -189,6 +196,7 @@ export class RedisDriver implements Driver {
       complete: (held) => this.#completions.add(held),
       pushOnce: (jobs, ids, generations, histories) =>
         this.#pushOnce(jobs, null, ids, generations, histories),
+      now: () => this.#clock.now(),
       historyOf: async (held) => this.#history.concerns(held) ? await this.#history.read(held.id) : [],
       forgetMarks: (ids) => this.#controls.forget(ids),
     };
@@ -360,18 +368,20 @@ export class RedisDriver implements Driver {
       const of = (queue: string) => {
         let counts = byQueue.get(queue);
         if (counts === undefined) {
-          // A list has no times, so since when its first has been due is not known.
           counts = { queue, ready: 0, delayed: 0, reserved: 0, failed: 0, oldest: null };
           byQueue.set(queue, counts);
         }
         return counts;
       };
-      for (const [{ queue }, inLine, due, delayed, expired, reserved] of lanes) {
+      // Told by the clock of whoever asks, as that is what it is compared with.
+      const ahead = now === null ? this.#clock.now() - Date.now() : 0;
+      for (const [{ queue }, inLine, due, delayed, expired, reserved, oldest] of lanes) {
         if (inLine + delayed + reserved === 0) continue;
         const counts = of(queue);
         counts.ready += inLine + due + expired;
         counts.delayed += delayed - due;
         counts.reserved += reserved - expired;
+        if (oldest !== "") counts.oldest = Math.min(counts.oldest ?? Infinity, Number(oldest) - ahead);
       }
       for (const [queue, count] of failed) of(queue).failed = count;
       return [...byQueue.values()].sort((a, b) => a.queue < b.queue ? -1 : 1);
@@ -566,7 +576,9 @@ export class RedisDriver implements Driver {
         throw error;
       }
     }
-    await checkServer(connection, this.#prefix, this.#options.log);
+    const time = await checkServer(connection, this.#prefix, this.#options.log);
+    if (time !== null) this.#clock.hear(time);
+    await checkSchema(connection, this.#prefix);
   }
 
   /** Runs a call of the contract; closing waits for its end. */
@@ -588,7 +600,7 @@ export class RedisDriver implements Driver {
 
   async #sendPushes(pushes: readonly Push[]): Promise<string[][]> {
     const refused = await this.#refuseReturns(pushes.map(({ jobs }) => jobs));
-    const ids = pushes.map(({ jobs }) => jobs.map(() => randomUUID() as string));
+    const ids = await Promise.all(pushes.map(({ jobs, now }) => this.#newIds(jobs, now)));
     // Times of the caller's own, as a test has them, are not mixed with others in a command.
     const moments = new Set(pushes.map(({ now }) => now));
     for (const moment of moments) {
@@ -627,16 +639,34 @@ export class RedisDriver implements Driver {
     return ids.map((ids, push) => refused[push] ? Promise.reject(refused[push]) as never : ids);
   }
 
+  async #newIds(jobs: readonly NewJob[], moment: Moment): Promise<string[]> {
+    if (moment === null && !this.#clock.isKnown) {
+      this.#clock.hear(await this.#link.call(["TIME"]) as string[]);
+    }
+    const now = moment ?? this.#present();
+    return jobs.map(({ delay }) => newId(now + delay));
+  }
+
+  /** Redis's time. */
+  #present(): number {
+    if (this.#clock.isOld) {
+      // Where that fails, the call that needs it tells of it, and the next one asks again.
+      this.#link.call(["TIME"]).then((time) => this.#clock.hear(time as string[]), () => {});
+    }
+    return this.#clock.now();
+  }
+
   async #pushOnce(
     jobs: readonly KeyedJob[],
     now: Moment,
-    ids: readonly string[] = jobs.map(() => randomUUID()),
+    given?: readonly string[],
     generations: readonly number[] = [],
     histories: readonly string[] = [],
   ): Promise<Pushed[]> {
     if (jobs.length === 0) return [];
     const [refused] = await this.#refuseReturns([jobs]);
     if (refused !== null) throw refused;
+    const ids = given ?? await this.#newIds(jobs, now);
     const keys = [this.#bellKey, this.#lanes.set];
     const values = [seconds(now), String(KEY_LIFE)];
     const lanes = jobs.map(({ queue, priority }) => this.#lanes.of(queue, priority));
@@ -733,7 +763,7 @@ export class RedisDriver implements Driver {
   // Reserving
 
   async #readLanes(): Promise<void> {
-    this.#lanes.read(await this.#link.call(["SMEMBERS", this.#lanes.set]) as string[]);
+    this.#lanes.read(unmarked(await this.#link.run(LANES, [this.#lanes.set], []) as string[]));
   }
 
   /** With the completions of this turn, where there are any: then one call of the script does both. */
@@ -805,9 +835,12 @@ export class RedisDriver implements Driver {
     const all = [...lanes.keys()];
     const jobs: Reservation[] = [];
     const mark = this.#mark++;
+    const now = request.now ?? (answer.length > 4 + lostCount ? this.#present() : 0);
     for (let at = 4 + lostCount; at < answer.length; at += 2) {
       const { queue, priority } = all[answer[at] as number - 1];
       const held = fromMember(answer[at + 1] as string, queue, priority, mark);
+      const due = held.attempt === 1 && generationOf(held) === 0 ? dueOf(held.id) : null;
+      if (due !== null) held.waited = Math.max(0, now - due);
       jobs.push(request.told.cancelled.has(held.id) ? { ...held, cancelled: true } : held);
     }
     const hasChanged = laneCount === CHANGED;
@@ -901,11 +934,10 @@ export class RedisDriver implements Driver {
       const values = lot.flatMap(({ held, how }) => {
         const at = lanes.get(this.#lanes.of(held.queue, held.priority));
         if (how.record !== undefined) keys.push(this.#history.key(held.id));
-        const next = how.counted ? held : { ...held, attempt: held.attempt - 1 };
         return [
           String(at),
           memberOf(held),
-          memberOf(next),
+          how.counted ? memberOf(held) : memberBefore(held, how.delay === null),
           how.delay === null ? "" : delaySeconds(how.delay),
           toLine(how.record),
           String(keys.length),
@@ -958,11 +990,18 @@ export class RedisDriver implements Driver {
     const lanes = this.#lanes.all();
     const keys = lanes.flatMap((lane) => lane.keys);
     const flat = await this.#link.run(COUNT, keys, [seconds(now), String(retryAfter / 1000)]) as number[];
-    return lanes.map((lane, index) => [lane, ...flat.slice(index * 5, index * 5 + 5) as Counted]);
+    return lanes.map((lane, index) => [lane, ...flat.slice(index * 6, index * 6 + 6) as Counted]);
   }
 }
 
-type Counted = [inLine: number, due: number, delayed: number, expired: number, reserved: number];
+type Counted = [
+  inLine: number,
+  due: number,
+  delayed: number,
+  expired: number,
+  reserved: number,
+  oldest: string,
+];
 
 interface Push {
   readonly jobs: readonly NewJob[];

@@ -37,6 +37,11 @@ const LIMIT_OF_ALL = 900;
 
 const SQLITE: readonly Mutation[] = [
   {
+    name: "SQLite: a file of a newer release is refused",
+    edits: [["drivers/sqlite/schema.ts", "if (schema > SCHEMA) {", "if (schema > SCHEMA + 1000) {"]],
+    tests: ["upgrades"],
+  },
+  {
     name: "SQLite: the fence of a settlement (its token)",
     edits: [[
       "drivers/sqlite/settle.ts",
@@ -131,6 +136,11 @@ const SQLITE: readonly Mutation[] = [
     tests: ["sqlite"],
   },
   {
+    name: "SQLite: an id is read beyond 32 bits",
+    edits: [["drivers/sqlite/reserve.ts", "SELECT id + 0.0 AS id", "SELECT id"]],
+    tests: ["connections"],
+  },
+  {
     name: "SQLite: what a share gave counts after a reclaim",
     edits: [["drivers/sqlite/reserve.ts", "left[share] -= jobs.length - before;", ""]],
     tests: ["sqlite"],
@@ -189,6 +199,11 @@ const SQLITE: readonly Mutation[] = [
 ];
 
 const REDIS: readonly Mutation[] = [
+  {
+    name: "Redis: a store of a newer release is refused",
+    edits: [["drivers/redis.ts", "\n    await checkSchema(connection, this.#prefix);", ""]],
+    tests: ["upgrades"],
+  },
   {
     name: "Redis: the fence (the attempt number in the member)",
     edits: [[

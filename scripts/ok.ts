@@ -4,29 +4,23 @@
 // the suite's tests and the other checks together: `N passed, N failed, N skipped`.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { run } from "./command.ts";
 import { closingLine, sum, type Tally } from "./junit.ts";
 import { findRuntime, root } from "./runtimes.ts";
-import { smoke } from "./smoke.ts";
 
 const deno = process.execPath;
 const plain = { NO_COLOR: "1" };
 
 /** Runs Deno, and throws what it printed unless it ends with status 0. */
-async function must(args: string[], seconds = 300, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const ending = await run(deno, args, {
-    env: { ...process.env, ...plain, ...env },
-    seconds,
-    output: "keep",
-  });
+async function must(args: string[], seconds = 300): Promise<void> {
+  const ending = await run(deno, args, { env: { ...process.env, ...plain }, seconds, output: "keep" });
   if (ending.why) throw new Error(`deno ${args.join(" ")}: ${ending.why}\n${ending.output}`);
 }
 
-function config(): { exports: Record<string, string>; tasks: Record<string, string> } {
+function config(): { exports: Record<string, string> } {
   return JSON.parse(readFileSync(join(root, "deno.json"), "utf8"));
 }
 
@@ -43,32 +37,12 @@ async function lock(): Promise<void> {
   }
 }
 
-/**
- * `deno task compile`, as far as embedding: Deno fetches its base binary from its own site, so Deno stands in for it
- * here. What comes out does not run, and is thrown away.
- */
-async function compile(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "queue-compile-"));
-  try {
-    const args = config().tasks.compile.replace("dist/queue", join(folder, "queue")).split(" ").slice(1);
-    await must(args, 300, { DENORT_BIN: deno });
-    if (!existsSync(join(folder, "queue"))) throw new Error("deno task compile left no binary in dist/queue");
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-async function binary(): Promise<void> {
-  await must(["task", "compile:bun"]);
-  smoke(join(root, "dist", "queue-bun"));
-}
-
 /** Tests that are no part of the suite, because they try what is shipped and not the runtime that runs them. */
 async function program(...path: string[]): Promise<Tally> {
   const node = findRuntime("node");
   if (typeof node === "string") throw new Error(node);
   const { output, why } = await run(node.path, ["--test", join("tests", ...path)], {
-    env: { QUEUE_TEST_DENO: deno, ...process.env, ...plain },
+    env: { ...process.env, ...plain, QUEUE_TEST_DENO: deno },
     seconds: 900,
     output: "both",
   });
@@ -80,6 +54,10 @@ async function program(...path: string[]): Promise<Tally> {
 
 const documented = [
   "README.md",
+  "docs/from-bullmq.md",
+  "docs/from-laravel.md",
+  "docs/from-deno-kv.md",
+  "docs/from-sidekiq.md",
   "mod.ts",
   "cli.ts",
   "metrics.ts",
@@ -99,12 +77,18 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   check: () => must(["check", "."]),
   doc: () => must(["doc", "--lint", ...Object.values(config().exports)]),
   "doc-examples": () => must(["test", "--doc", "--allow-all", ...documented]),
-  publish: () => must(["publish", "--dry-run", "--allow-dirty"]),
-  compile,
-  binary,
+  // Publishes it, to a stand-in, with all that a dry run looks at.
+  jsr: () => program("shipping", "jsr.ts"),
+  // What an app may bring from there, where it can be reached.
+  packages: () => program("shipping", "packages.ts"),
+  compile: () => program("shipping", "compile.ts"),
+  binary: () => program("shipping", "binary.ts"),
+  bundle: () => program("shipping", "bundle.ts"),
+  npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
   recipes: () => program("shipping", "recipes.ts"),
+  tutorial: () => program("shipping", "tutorial.ts"),
   demo: () => must(["task", "demo"], 60),
 };
 

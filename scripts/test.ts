@@ -11,6 +11,7 @@
 //
 // Environment
 //   QUEUE_TEST_DENO, QUEUE_TEST_BUN, QUEUE_TEST_NODE   the executables to use (see runtimes.ts)
+//   QUEUE_TEST_REDIS_SERVER                            the program of a Redis or Valkey server, for the tests with one
 //   QUEUE_TEST_LIMIT                                   seconds for one runtime's run; 900 by default
 // What a test finds in its environment
 //   TEST_DENO, TEST_BUN, TEST_NODE   the executable of each runtime that this machine has, whether the suite was
@@ -38,7 +39,7 @@ const commands: Record<RuntimeName, (files: string[], outlets: Outlets) => strin
     ...[`--junit-path=${xml}`, ...files],
   ],
   bun: (files, { xml }) => [
-    ...["test", "--timeout=30000", "--reporter=junit", `--reporter-outfile=${xml}`],
+    ...["test", "--timeout=120000", "--reporter=junit", `--reporter-outfile=${xml}`],
     ...files.map((file) => `./${file}`),
   ],
   node: (files, { xml }) => [

@@ -37,6 +37,8 @@ export interface Subject {
   readonly remembers?: string;
   /** Why a store does not know since when a ready job has been due, where that is so. */
   readonly timeless?: string;
+  /** Why a store refuses payloads with a carriage return, where that is so. */
+  readonly plain?: string;
 }
 
 /** A store under test. Its drivers are closed by the suite. */
@@ -115,11 +117,12 @@ export function conformance(subject: Subject): void {
 }
 
 /** What a test takes for granted that not every store has. */
-export type Need = "two drivers" | "due times" | "exact queues";
+export type Need = "two drivers" | "due times" | "exact queues" | "carriage returns";
 
 function reason(subject: Subject, needs: Need | undefined): string | undefined {
   if (needs === "two drivers") return subject.alone;
   if (needs === "due times") return subject.timeless;
+  if (needs === "carriage returns") return subject.plain;
   return needs === "exact queues" ? subject.remembers : undefined;
 }
 
@@ -162,7 +165,7 @@ function pushing(check: Check): void {
     await driver.retry({ after: null, limit: 100 }, T);
     const again = await take(driver, { limit: TEXTS.length });
     assert.deepEqual(again.map(({ payload }) => payload).sort(), [...TEXTS].sort(), "after a retry");
-  });
+  }, "carriage returns");
 
   check("names and queues of any text without a line break come back as they were", async ({ driver }) => {
     const names = TEXTS.filter((text) => text !== "" && !/[\r\n]/.test(text));
@@ -1089,20 +1092,63 @@ function looking(check: Check): void {
     await take(driver, { queues: ["a"] });
     const oldest = byQueue(await driver.counts(T, LEASE)).map(({ queue, oldest }) => [queue, oldest]);
     assert.deepEqual(oldest, [["a", T - 5000], ["b", null]]);
-  }, "due times");
+  });
+
+  check(
+    "the oldest ready job may be one that was delayed, and that no worker has met since",
+    async ({ driver }) => {
+      await driver.push([job({ delay: 2500 }), job({ delay: 9000 })], T - 5000);
+      assert.equal((await driver.counts(T, LEASE))[0].oldest, T - 2500);
+      await driver.push([job({ queue: "b" })], T - 1000);
+      assert.equal((await take(driver, { queues: ["none"] })).length, 0);
+      assert.deepEqual((await driver.counts(T, LEASE)).map(({ oldest }) => oldest), [T - 1000, T - 2500]);
+    },
+  );
+
+  check("what was given back is no older than it was", async ({ driver }) => {
+    await driver.push([job()], T - 5000);
+    const oldest = async (now: number): Promise<number | null> => (await driver.counts(now, LEASE))[0].oldest;
+    await driver.release((await take(driver))[0], { delay: null, counted: false }, T);
+    assert.equal(await oldest(T), T - 5000, "handed back: it kept its place");
+    const [snoozed] = await take(driver);
+    await driver.release(snoozed, { delay: 1000, counted: false }, T);
+    assert.equal(await oldest(T), null, "snoozed");
+    assert.equal(await oldest(T + 4000), T + 1000);
+    await driver.push([job()], T + 3000);
+    const both = await take(driver, { now: T + 4000, limit: 2 });
+    const again = both.find(({ id }) => id === snoozed.id)!;
+    assert.equal(again.waited ?? 3000, 3000);
+    assert.equal(both.find(({ id }) => id !== snoozed.id)!.waited, 1000);
+    await driver.release(again, { delay: null, counted: false }, T + 4000);
+    assert.ok(
+      [T + 1000, null].includes(await oldest(T + 4000)),
+      "it ran before: since its snooze, or not known",
+    );
+  });
 
   check("a reservation says for how long its job had been due", async ({ driver }) => {
     await driver.push([job(), job({ queue: "later", delay: 3000 })], T + 250);
     const [first] = await take(driver, { now: T + 1000 });
     assert.equal(first.waited, 750, "to the millisecond, also where it was due at once");
     assert.equal((await take(driver, { queues: ["later"], now: T + 3300 }))[0].waited, 50);
-    await driver.release(first, { delay: 500, counted: true }, T + 2000);
-    const [second] = await take(driver, { now: T + 2600 });
-    assert.equal(second.waited, 100, "since its backoff was over");
-    await driver.fail(second, failure());
-    await driver.retry({ after: null, limit: 10 }, T + 5000);
-    assert.equal((await take(driver, { now: T + 5010 }))[0].waited, 10, "since it was put back");
-  }, "due times");
+    await driver.release(first, { delay: null, counted: false }, T + 2000);
+    assert.equal((await take(driver, { now: T + 2500 }))[0].waited, 2250, "as it was handed back");
+  });
+
+  check(
+    "a reservation of a job that ran before says for how long that one had been due",
+    async ({ driver }) => {
+      await driver.push([job()], T);
+      const [first] = await take(driver, { now: T + 1000 });
+      await driver.release(first, { delay: 500, counted: true }, T + 2000);
+      const [second] = await take(driver, { now: T + 2600 });
+      assert.equal(second.waited, 100, "since its backoff was over");
+      await driver.fail(second, failure());
+      await driver.retry({ after: null, limit: 10 }, T + 5000);
+      assert.equal((await take(driver, { now: T + 5010 }))[0].waited, 10, "since it was put back");
+    },
+    "due times",
+  );
 
   check("the trace of a dispatch comes with each reservation that asks for it", async ({ driver }) => {
     const [trace, other] = ["1", "2"].map((one) => `00-${one.repeat(32)}-${one.repeat(16)}-01`);
@@ -1133,7 +1179,7 @@ function looking(check: Check): void {
     const oldest = async (now: number): Promise<number | null> => (await driver.counts(now, LEASE))[0].oldest;
     assert.equal(await oldest(T + LEASE - 1), T, "it is held");
     assert.equal(await oldest(T + LEASE), T - 5000);
-  }, "due times");
+  });
 
   check("waiting are the ready, the delayed and the reserved of all queues", async ({ driver }) => {
     assert.equal(await driver.waiting(), 0);

@@ -136,6 +136,42 @@ function onConnectionsOf({ name, open }: Library): void {
     connection.close();
   });
 
+  check("ids beyond 32 bits, and times in milliseconds, are read as they are", async (file) => {
+    const connection = open(file);
+    const jobs = { record: () => {} };
+    const first = new Queue({ database: connection, env: {}, jobs });
+    await first.dispatch("record");
+    connection.exec("UPDATE jobs SET id = 3000000000; DELETE FROM sqlite_sequence");
+    await first.close();
+    const ids: string[] = [];
+    const waits: (number | null)[] = [];
+    const record = (job: Job<undefined>): void => {
+      ids.push(job.id);
+      if (ids.length === 1) throw new Error("kaboom");
+    };
+    const queue = new Queue({
+      database: connection,
+      env: {},
+      tries: 1,
+      log: { warn() {}, error() {} },
+      jobs: { record },
+    });
+    queue.on("reserved", ({ waited }) => void waits.push(waited));
+    assert.equal((await queue.dispatch("record")).id, "3000000001", "above those that there are");
+    const [, last] = await queue.dispatchMany([["record"], ["record"]]);
+    await queue.cancel(last.id);
+    await soon(queue.work({ stopWhenEmpty: true }), "the jobs to be done");
+    assert.deepEqual(ids, ["3000000000", "3000000001", "3000000002"]);
+    assert.deepEqual((await queue.failed()).map(({ id }) => id), ["3000000000"]);
+    assert.deepEqual(await queue.retry("all"), [{ id: "3000000000", name: "record" }]);
+    await soon(queue.work({ stopWhenEmpty: true }), "the jobs to be done");
+    assert.equal(ids.at(-1), "3000000000");
+    assert.equal(await queue.waiting(), 0);
+    for (const waited of waits) assert.ok(waited! < 60_000, `waited ${waited} ms`);
+    await queue.close();
+    connection.close();
+  });
+
   check("a database in memory is the app's, too", async () => {
     const connection = open(":memory:");
     const first = new Queue({ database: connection, env: {}, jobs: { record: () => {} } });

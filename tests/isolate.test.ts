@@ -1,7 +1,7 @@
 /** Handlers in child processes: `queue.work({ processes })` and `queue:work --processes`, on the runtime that runs this. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
@@ -10,6 +10,7 @@ import { childCommand, withoutDebugger } from "../core/isolate/command.ts";
 import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
+import { isAlive } from "./process.ts";
 import type { Told } from "./programs/isolated_jobs.ts";
 import { noRedis, RedisServer } from "./redis_server.ts";
 import { soon, until } from "./until.ts";
@@ -21,20 +22,6 @@ const isDeno = process.versions.deno !== undefined;
 
 /** A line that a job wrote. */
 type Said = [word: string, pid: number, attempt: number, ...rest: unknown[]];
-
-/** Whether a process is there; one that has ended and nobody has waited for is not. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return !existsSync("/proc/self/stat");
-  }
-}
 
 /** What the jobs of one test wrote, and how to let them go on. */
 class Site {

@@ -28,8 +28,8 @@ interface ModelJob extends NewJob {
   readonly id: string;
   state: "waiting" | "reserved" | "failed";
   attempts: number;
-  /** How often it was retried. */
-  retries: number;
+  /** How often it was retried or snoozed. */
+  generation: number;
   dueAt: number;
   /** Its place in a line without times; `null` while it is delayed. */
   place: number | null;
@@ -65,7 +65,7 @@ export class Model {
       const rest = {
         state: "waiting",
         attempts: 0,
-        retries: 0,
+        generation: 0,
         reservedAt: 0,
         holder: null,
         failure: 0,
@@ -138,7 +138,10 @@ export class Model {
   release(held: Reservation, how: Release, answer: boolean): void {
     const job = this.#settled(held, answer);
     if (job === null) return;
-    if (!how.counted) job.attempts--;
+    if (!how.counted) {
+      job.attempts--;
+      if (how.delay !== null) job.generation++;
+    }
     this.#wait(job, how.delay, true);
   }
 
@@ -155,7 +158,7 @@ export class Model {
   /** Failed jobs go back, or away: the names of those, in their order. */
   retry(selection: FailedSelection): string[] {
     return this.#selected(selection).map((job) => {
-      Object.assign(job, { state: "waiting", attempts: 0, retries: job.retries + 1 });
+      Object.assign(job, { state: "waiting", attempts: 0, generation: job.generation + 1 });
       this.#wait(job, 0);
       return job.name;
     });
@@ -189,6 +192,13 @@ export class Model {
       else of.reserved++;
     }
     return [...counts.values()].sort((a, b) => a.queue < b.queue ? -1 : 1);
+  }
+
+  /** Since when the ready jobs of a queue may be said to be due: their due times, or the ends of their leases. */
+  dueSince(queue: string): number[] {
+    const ready = [...this.#jobs.values()].filter((job) => job.queue === queue && job.state !== "failed")
+      .filter((job) => this.#isReady(job) || this.#hasEnded(job));
+    return ready.flatMap((job) => this.#hasEnded(job) ? [job.dueAt, job.reservedAt + LEASE] : [job.dueAt]);
   }
 
   /** The queues that must be named, and those that may be. */
@@ -227,13 +237,16 @@ export class Model {
       job.place = delay === null ? --this.#first : delay === 0 ? ++this.#last : null;
     }
     if (delay === null) return;
-    job.dueAt = delay === 0 && !exact ? Math.floor(this.now / 1000) * 1000 : this.now + delay;
+    job.dueAt = delay === 0 && !exact && this.#line === "by due time"
+      ? Math.floor(this.now / 1000) * 1000
+      : this.now + delay;
   }
 
   /** In a line without times: first those whose lease ended, then those that are due. */
   #getInLine(jobs: ModelJob[]): void {
     const late = (job: ModelJob): boolean => this.#isReady(job) && job.place === null;
-    const text = ({ retries, attempts, id }: ModelJob): string => `${"0".repeat(retries)}${attempts} ${id}`;
+    const text = ({ generation, attempts, id }: ModelJob): string =>
+      `${"0".repeat(generation)}${attempts} ${id}`;
     const inLine = (some: ModelJob[], since: (job: ModelJob) => number): void => {
       some.sort((a, b) => since(a) - since(b) || (text(a) < text(b) ? -1 : 1));
       for (const job of some) Object.assign(job, { state: "waiting", holder: null, place: ++this.#last });

@@ -1,5 +1,6 @@
 /** Runs the programs in `programs/` on the runtime that runs the test. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { soon } from "./until.ts";
@@ -92,5 +93,19 @@ export async function withPrograms<Result>(
     });
   } finally {
     for (const program of programs) await program.end("SIGKILL");
+  }
+}
+
+/** Whether a process is there; one that has ended and nobody has waited for is not. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return !existsSync("/proc/self/stat");
   }
 }

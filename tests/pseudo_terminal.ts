@@ -28,7 +28,14 @@ export class InTerminal {
   /** Starts `command` in the folder `cwd`, which is the test's own: its process id and terminal are left there. */
   constructor(
     command: readonly string[],
-    { cwd, env, width, height }: { cwd: string; env: Record<string, string>; width: number; height: number },
+    { cwd, env, width, height, onOutput }: {
+      cwd: string;
+      env: Record<string, string>;
+      width: number;
+      height: number;
+      /** Hears of each thing that was written, when it is on its way to the screen. */
+      onOutput?: () => void;
+    },
   ) {
     this.#folder = cwd;
     this.screen = new Screen(width, height);
@@ -47,6 +54,7 @@ export class InTerminal {
     this.#child.stdout!.setEncoding("utf8").on("data", (text: string) => {
       this.output += text;
       this.screen.write(text);
+      onOutput?.();
     });
     this.ended = new Promise((resolve) => this.#child.on("close", resolve));
   }

@@ -1,59 +1,62 @@
 /** Keeps README.md, and the map of the house in ARCHITECTURE.md, true. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { readSettings } from "../core/config.ts";
 import { type Jobs, Queue, QueueError } from "../mod.ts";
 import { VERSION } from "../version.ts";
+import { command as commandLine } from "./command_line.ts";
+import {
+  allBlocks,
+  blocks,
+  outside,
+  read,
+  ROOT,
+  section as sectionOf,
+  table,
+  timeless,
+  url,
+  words,
+} from "./documents.ts";
 import { inFolder } from "./folder.ts";
+import { noRedis, RedisServer } from "./redis_server.ts";
+import { until } from "./until.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const README = read("README.md");
 const isDeno = process.versions.deno !== undefined;
 
-function read(file: string): string {
-  return readFileSync(join(ROOT, file), "utf8");
-}
-
-function url(file: string): string {
-  return pathToFileURL(join(ROOT, file)).href;
-}
-
-/** The text under a heading, up to the next one of its level. */
 function section(title: string): string {
-  const [, text] = README.split(`\n## ${title}\n`);
-  assert.notEqual(text, undefined, `README has a section ${title}`);
-  return text.split("\n## ")[0];
+  return sectionOf(README, title);
 }
 
-/** The code blocks of a language, such as `ts` or `ts ignore`. */
-function blocks(text: string, language: string): string[] {
-  return [...text.matchAll(/^```(.*)\n([^]*?)^```$/gm)].filter(([, info]) => info === language).map((
-    [, , code],
-  ) => code);
+/** The one block of a language in a section that has this text in it. */
+function blockOf(title: string, language: string, holds: string): string {
+  const found = blocks(section(title), language).filter((code) => code.includes(holds));
+  assert.equal(found.length, 1, `one block of ${title} has ${holds}`);
+  return found[0];
 }
 
-/** The rows of the table whose first heading is this, without their code marks. */
-function table(text: string, heading: string): string[][] {
-  const lines = text.split("\n");
-  const start = lines.findIndex((line) => line.startsWith(`| ${heading} `));
-  assert.notEqual(start, -1, `README has a table of ${heading}`);
-  const end = lines.findIndex((line, at) => at > start && !line.startsWith("|"));
-  return lines.slice(start + 2, end).map((line) =>
-    line.split("|").slice(1, -1).map((cell) => cell.trim().replaceAll("`", ""))
-  );
-}
+/** The blocks of README, by what is done with them: each is run, or compared. */
+const EXAMPLES = blocks(README, "ts").filter((code) => code.includes("await "));
+const PROGRAM = [
+  blockOf("Command line", "ts", "export default jobs"),
+  blockOf("Command line", "ts ignore", "await main("),
+  blockOf("Command line", "console", "queue:work"),
+];
+const RIGHTS = blockOf("Install", "sh", " app.ts");
+const ALARM = blockOf("Command line", "sh", "queue:monitor");
+const NIGHT = blockOf("Failed jobs", "sh", "queue:retry");
+const MOUNTS = blockOf("Dashboard", "ts ignore", "toNodeHandler");
+const CLIENT = blockOf("Drivers", "ts ignore", "createClient");
+const TRACES = blockOf("Metrics, health, traces and logs", "ts ignore", "openTelemetry");
+const REDIS = blockOf("Drivers", "sh", "REDIS_URL=");
+const LIFE = blockOf("A job's life", "", "dispatch");
 
-/** The code of an example as a file of any folder: the package is taken from this repository. */
-function outside(code: string): string {
-  return code.replaceAll('"@x/queue/cli"', JSON.stringify(url("cli.ts")))
-    .replaceAll('"@x/queue/metrics"', JSON.stringify(url("metrics.ts")))
-    .replaceAll('"@x/queue"', JSON.stringify(url("mod.ts")));
-}
+const TOKEN = "correct-horse-battery";
 
 interface Ended {
   readonly status: number | null;
@@ -148,42 +151,192 @@ describe("the command line in README", () => {
 
   it("prints what the transcript shows", () =>
     inFolder(async (cwd) => {
-      const text = section("Command line");
-      const [jobs] = blocks(text, "ts"), [queue] = blocks(text, "ts ignore");
+      const [jobs, queue, transcript] = PROGRAM;
       writeFileSync(join(cwd, "package.json"), '{ "type": "module" }');
       writeFileSync(join(cwd, "jobs.ts"), outside(jobs));
       writeFileSync(join(cwd, "queue.ts"), outside(queue));
 
-      const [transcript] = blocks(text, "console");
       const steps = transcript.split(/^\$ deno run -A /m).slice(1).map((step) => {
         const [command, ...shown] = step.split("\n");
         return { command, shown: shown.join("\n") };
       });
       assert.ok(steps.length > 5);
       for (const { command, shown } of steps) {
-        const words = [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
-        const { status, stdout, stderr } = await run(words, cwd);
+        const { status, stdout, stderr } = await run(words(command), cwd);
         assert.equal(status, 0, `${command}: ${stderr}`);
         assert.equal(timeless(stdout), timeless(shown), command);
       }
     }));
 
-  /** Times and durations differ from run to run; a wait before a retry does not. */
-  function timeless(text: string): string {
-    return text.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, "TIME")
-      .replace(/ +\d+(\.\d+)? m?s(?=$| {2}(DONE|RETRY|FAIL))/gm, " TOOK");
-  }
+  it("wakes somebody where jobs wait that no worker serves", () =>
+    inFolder(async (cwd) => {
+      const [line, otherwise] = ALARM.trim().replace("deno run -A queue.ts", "queue").split(
+        " >/dev/null || ",
+      );
+      assert.match(otherwise, /^[\w-]+$/, "a program to call");
+      const database = join(cwd, "queue.sqlite");
+      const queue = new Queue({ jobs: { mail: () => {} }, database, env: {} });
+      await queue.open();
+      const look = () => commandLine(line, {}, [`--database=${database}`]);
+      assert.equal((await look()).status, 0);
+      await queue.dispatch("mail");
+      const { status, errors } = await look();
+      assert.equal(status, 1);
+      assert.match(errors, /no worker/);
+      await queue.close();
+    }));
+
+  it("repairs at night what it says", () =>
+    inFolder(async (cwd) => {
+      const database = join(cwd, "queue.sqlite");
+      const jobs = {
+        mail: () => {
+          throw new Error("upstream 503");
+        },
+      };
+      const queue = new Queue({ jobs, database, env: {}, tries: 1, log: { warn() {}, error() {} } });
+      const at = { queue: "mail" };
+      await queue.dispatchMany([["mail", 1, at], ["mail", 2, at], ["mail", 3]]);
+      while (await queue.workOnce());
+      await queue.dispatch("mail", 4, { queue: "mail" });
+
+      const typed = NIGHT.trimEnd().split("\n").map((line) => line.split(/ +# /)[0]);
+      const printed: string[] = [];
+      for (const line of typed) {
+        const { out } = await commandLine(line, {}, [`--database=${database}`]);
+        printed.push(out.trim().split("\n").at(-1)!);
+      }
+      assert.match(printed[0], /^ 1 .*upstream 503$/, "the lowest number comes last");
+      assert.match(printed[1], /^ 2 .*upstream 503$/, "two in that queue, of which nothing is changed");
+      assert.equal(printed[2], "retried 2 mail");
+      assert.equal(printed[3], "", "no report failed");
+      assert.equal(printed[4], "removed 3 waiting jobs of mail");
+      assert.deepEqual([await queue.countFailed(), await queue.waiting()], [1, 0]);
+      await queue.close();
+    }));
 });
 
 describe("the examples in README", () => {
-  const examples = blocks(README, "ts").filter((code) => code.includes("await "));
-
-  it("are several, and each is about this package", () => {
-    assert.ok(examples.length >= 5);
-    for (const code of examples) assert.match(code, /from "@x\/queue"/);
+  it("are all run", () => {
+    const here = [...EXAMPLES, ...PROGRAM, RIGHTS, ALARM, NIGHT, MOUNTS, CLIENT, TRACES, REDIS, LIFE];
+    // `deno task ok` runs the demo, and the suite by the very command; tests/shipping/jsr.ts what comes from JSR.
+    const elsewhere = blocks(README, "sh").filter((code) =>
+      code.trim().split("\n").every((line) => /^npx -y deno@2 task (demo|test)\b| jsr:@x\/queue/.test(line))
+    );
+    assert.equal(elsewhere.length, 3);
+    assert.deepEqual(
+      allBlocks(README).map(({ code }) => code).filter((code) => ![...here, ...elsewhere].includes(code)),
+      [],
+    );
   });
 
-  for (const code of examples) {
+  it("are several, and each is about this package", () => {
+    assert.ok(EXAMPLES.length >= 5);
+    for (const code of EXAMPLES) assert.match(code, /from "@x\/queue"/);
+  });
+
+  it("show a job's life as ARCHITECTURE does", () => {
+    assert.ok(blocks(sectionOf(read("ARCHITECTURE.md"), "The states"), "").includes(LIFE));
+  });
+
+  it("mount the dashboard", () =>
+    inFolder(async (cwd) => {
+      const file = join(cwd, "mounts.ts");
+      const before = `
+        import { Queue } from "@x/queue";
+        import { createServer as create } from "node:http";
+        export const queue = new Queue({ database: ":memory:", env: {}, jobs: {} });
+        export const mounted = [];
+        const app = { mount: (path, handler) => mounted.push([path, handler]) };
+        const Deno = { serve: ({ port }, handler) => mounted.push([port, handler]) };
+        export let server;
+        const createServer = (listener) => server = create(listener);\n`;
+      const code = MOUNTS.replaceAll('"…"', JSON.stringify(TOKEN)).replace("listen(9000,", "listen(0,");
+      writeFileSync(file, outside(code.replace("const handler", `${before}const handler`)));
+      const { queue, mounted, server } = await import(pathToFileURL(file).href);
+      try {
+        assert.deepEqual(mounted.map(([where]: [unknown]) => where), [9000, "/admin/queue"]);
+        const asked = { headers: { authorization: `Bearer ${TOKEN}` } };
+        for (const [where, handler] of mounted) {
+          const path = where === 9000 ? "/admin/queue/" : "/"; // Hono takes the path off
+          const { status } = await handler(new Request(`http://127.0.0.1${path}`, asked));
+          assert.equal(status, 200, String(where));
+        }
+        await until(() => server.address(), "the server to listen");
+        const response = await fetch(`http://127.0.0.1:${server.address().port}/admin/queue/`, asked);
+        assert.equal(response.status, 200);
+        await response.text();
+      } finally {
+        server.closeAllConnections();
+        server.close();
+        await queue.close();
+      }
+    }));
+
+  it("take another client of Redis", { skip: noRedis }, () =>
+    inFolder(async (cwd) => {
+      const server = await RedisServer.start();
+      try {
+        // Its client is not installed here: one with its methods, over the one that is.
+        writeFileSync(
+          join(cwd, "client.ts"),
+          `import { Redis } from ${JSON.stringify(import.meta.resolve("ioredis"))};
+           export const createClient = () => {
+             const redis = new Redis(${JSON.stringify(server.url)});
+             const client = {
+               on: () => client,
+               connect: () => client,
+               sendCommand: ([name, ...rest]) => redis.call(name, ...rest),
+               destroy: () => redis.disconnect(),
+             };
+             return client;
+           };`,
+        );
+        const file = join(cwd, "queue.ts");
+        const code = CLIENT.replace('"@redis/client"', '"./client.ts"')
+          .replace('connection: "redis",', 'connection: "redis", failed: "redis", env: {},');
+        writeFileSync(file, outside(code) + "export { queue };\n");
+        const { queue } = await import(pathToFileURL(file).href);
+        await queue.dispatch("mail");
+        assert.equal(await queue.workOnce(), true);
+        assert.equal(await queue.waiting(), 0);
+        await queue.close();
+      } finally {
+        await server.stop();
+      }
+    }));
+
+  it("trace", () =>
+    inFolder(async (cwd) => {
+      const file = join(cwd, "traces.ts");
+      const api = JSON.stringify(import.meta.resolve("@opentelemetry/api"));
+      const before = `import { Queue } from "@x/queue";
+        export const queue = new Queue({ database: ":memory:", env: {}, jobs: { mail: () => {} } });\n`;
+      const code = TRACES.replace('"@opentelemetry/api"', api).replace(
+        "metrics(queue",
+        `${before}metrics(queue`,
+      );
+      writeFileSync(file, outside(code));
+      const { queue } = await import(pathToFileURL(file).href);
+      await assert.rejects(async () => await queue.trace({}), /traced already/);
+      await queue.dispatch("mail");
+      assert.equal(await queue.workOnce(), true);
+      await queue.close();
+    }));
+
+  it("say which variables choose Redis", () => {
+    const env = Object.fromEntries(
+      words(REDIS).filter((word) => word.includes("=")).map((word) => /^(\w+)=(.*)$/.exec(word)!.slice(1)),
+    );
+    assert.equal(Object.keys(env).length, 3);
+    const { connection, redis } = readSettings({}, env);
+    assert.deepEqual(
+      [connection, redis.url, redis.prefix],
+      ["redis", env.REDIS_URL, env.REDIS_PREFIX],
+    );
+  });
+
+  for (const code of EXAMPLES) {
     const title = /await queue\.\w+\(.*\)(?=;)/.exec(code)?.[0];
     it(`run here: ${title}`, () =>
       inFolder(async (cwd) => {
@@ -198,9 +351,8 @@ describe("the examples in README", () => {
     { skip: !isDeno && "only Deno has them" },
     () =>
       inFolder(async (cwd) => {
-        const [line] = blocks(section("Install"), "sh").filter((code) => code.startsWith("deno run "));
-        const rights = line.split(" ").slice(2, -1).map((word) => word.replaceAll("'", ""));
-        assert.ok(rights.length === 3, line);
+        const rights = RIGHTS.trim().split(" ").slice(2, -1).map((word) => word.replaceAll("'", ""));
+        assert.ok(rights.length === 3, RIGHTS);
         const app = blocks(README, "ts")[0].replace(/database: ":memory:".*/, "");
         assert.doesNotMatch(app, /memory/);
         writeFileSync(join(cwd, "app.ts"), outside(app));
@@ -286,17 +438,53 @@ describe("the settings in README", () => {
   });
 });
 
-test("links between the documents lead to files", () => {
-  const documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md"];
-  const links = documents.filter((file) => existsSync(join(ROOT, file))).flatMap((file) =>
+/** The documents of the repository. */
+const DOCUMENTS = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "deploy/README.md",
+  "examples/README.md",
+  ...readdirSync(join(ROOT, "docs")).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
+];
+
+/** What a heading is called in a link, as GitHub makes it. */
+function anchors(document: string): string[] {
+  const prose = read(document).replace(/^```.*\n[^]*?^```$/gm, "");
+  return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    title.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")
+  );
+}
+
+test("links between the documents lead to files, and to headings in them", () => {
+  const links = DOCUMENTS.flatMap((file) =>
     [...read(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => ({ file, target }))
   );
-  const relative = links.filter(({ target }) => !/^(\w+:|#)/.test(target));
+  const relative = links.filter(({ target }) => !/^\w+:/.test(target));
   assert.ok(relative.length > 5);
   for (const { file, target } of relative) {
-    const path = join(ROOT, dirname(file), target.replace(/#.*/, ""));
-    assert.ok(existsSync(path), `${file} links to ${target}`);
+    const [path, anchor] = target.split("#");
+    const document = path === "" ? file : join(dirname(file), path);
+    assert.ok(existsSync(join(ROOT, document)), `${file} links to ${target}`);
+    if (anchor !== undefined) {
+      assert.ok(anchors(document).includes(anchor), `${file} links to ${target}`);
+    }
   }
+});
+
+test("the contents of README are its sections", () => {
+  const [, contents] = /^\*\*This page:\*\* ([^]*?)\n\n/m.exec(README)!;
+  const linked = [...contents.matchAll(/\(#([^)]+)\)/g)].map(([, anchor]) => anchor);
+  const prose = README.replace(/^```.*\n[^]*?^```$/gm, "");
+  const sections = [...prose.matchAll(/^## .*$/gm)].length;
+  assert.equal(linked.length, sections);
+  assert.deepEqual(
+    linked,
+    anchors("README.md").filter((anchor) => linked.includes(anchor)),
+    "in their order",
+  );
 });
 
 test("the tasks that the documents name are in deno.json", () => {
@@ -308,11 +496,18 @@ test("the tasks that the documents name are in deno.json", () => {
   assert.deepEqual(named.filter((task) => !(task in tasks)), []);
 });
 
+test("the API reference is of all that the package exports", () => {
+  const { tasks, exports } = JSON.parse(read("deno.json")) as Record<string, Record<string, string>>;
+  const files = [...tasks.reference.matchAll(/(?<= )[\w/]+\.ts\b/g)].map(([file]) => `./${file}`);
+  assert.deepEqual(files.sort(), Object.values(exports).sort());
+});
+
 test("the version stands in README and in CHANGELOG", () => {
-  for (const [file] of README.matchAll(/x-queue-[\d.]+\d\.tgz/g)) {
+  for (const [file] of (README + read("docs/tutorial.md")).matchAll(/x-queue-[\d.]+\d\.tgz/g)) {
     assert.equal(file, `x-queue-${VERSION}.tgz`);
   }
-  assert.match(read("CHANGELOG.md"), new RegExp(`^## ${VERSION.replaceAll(".", "\\.")} `, "m"));
+  const [, newest] = /^## \[([^\]]+)\]/m.exec(read("CHANGELOG.md"))!;
+  assert.ok(["Unreleased", VERSION].includes(newest), `${newest} is neither unreleased nor ${VERSION}`);
 });
 
 test("ARCHITECTURE's map shows every file of core, of the drivers, the dashboard and the metrics", () => {

@@ -273,6 +273,47 @@ onRedis(
   },
 );
 
+onRedis("a wait is by one clock, whatever the machines' own say", async (place) => {
+  const { now } = Date;
+  const [producer, worker] = [place.driver(), place.driver()];
+  try {
+    Date.now = () => now() - 3_600_000;
+    await producer.push([job()], null);
+    await producer.pushOnce([{ ...job(), key: "k" }], null);
+    const [{ oldest }] = await producer.counts(null, LEASE);
+    assert.ok(Math.abs(Date.now() - oldest!) < 60_000, "compared with the clock of whoever asks");
+  } finally {
+    Date.now = now;
+  }
+  const { jobs } = await worker.reserve({
+    queues: [{ queue: "default", limit: 2 }],
+    limit: 2,
+    prefetch: 0,
+    now: null,
+    retryAfter: LEASE,
+  });
+  assert.equal(jobs.length, 2);
+  for (const { waited } of jobs) assert.ok(waited! < 60_000, `${waited} ms`);
+});
+
+onRedis("an id that says nothing of its time, as another program's, makes up no wait", async (place) => {
+  const driver = place.driver();
+  const { server: { client }, prefix } = place;
+  const foreign = "123e4567-e89b-42d3-a456-426614174000";
+  await client.rpush(`${prefix}queue:jobs`, `0 ${foreign} job\n{}`);
+  assert.equal((await driver.counts(T, LEASE))[0].oldest, null);
+  await driver.push([job()], T - 9000);
+  assert.equal((await driver.counts(T, LEASE))[0].oldest, T - 9000, "at least since then");
+  const { jobs } = await driver.reserve({
+    queues: [{ queue: "default", limit: 1 }],
+    limit: 1,
+    prefetch: 0,
+    now: T,
+    retryAfter: LEASE,
+  });
+  assert.deepEqual([jobs[0].id, "waited" in jobs[0]], [foreign, false]);
+});
+
 onRedis("a worker gets through many jobs that are due at once", async ({ server, prefix }) => {
   let runs = 0;
   const queue = new Queue({
@@ -774,7 +815,10 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
 
 // Clients that an app brings
 
-/** A small client of an app's own. `byLine` reads bulk strings up to the next CR LF, as some do. */
+/**
+ * A small client of an app's own. `byLine` reads a bulk string up to the next CR LF, and takes one that begins as a line of
+ * the protocol does for that, as `@iuioiua/redis` does.
+ */
 async function client(port: number, byLine: boolean): Promise<RedisConnection> {
   const socket: Socket = connect(port, "127.0.0.1");
   await new Promise<void>((resolve, reject) => {
@@ -801,7 +845,9 @@ async function client(port: number, byLine: boolean): Promise<RedisConnection> {
         if (length < 0) return [null, start];
         if (byLine) {
           const stop = buffer.indexOf("\r\n", start);
-          return stop < 0 ? INCOMPLETE : [buffer.toString("utf8", start, stop), stop + 2];
+          if (stop < 0) return INCOMPLETE;
+          if (/[-+:$*_#,(!=%~>|]/.test(String.fromCharCode(buffer[start]))) return read(start);
+          return [buffer.toString("utf8", start, stop), stop + 2];
         }
         if (buffer.length < start + length + 2) return INCOMPLETE;
         return [buffer.toString("utf8", start, start + length), start + length + 2];
@@ -891,6 +937,35 @@ onRedis("a client that loses carriage returns is found out, and never gets one",
   const others = await take(good, { limit: 9 });
   assert.deepEqual(others.map(({ payload }) => payload), ["1\r", "3\r\n"]);
   assert.equal(await server.client.exists(`${prefix}queue:malformed`), 0);
+});
+
+onRedis("a client that reads by lines meets no name that it takes for the protocol", async (place) => {
+  for (const failed of ["database", "redis"] as const) {
+    const prefix = `${place.prefix}${failed}:`;
+    const driver = place.driver({
+      prefix,
+      failed,
+      connect: () => client(place.server.port, true),
+      deadline: 500,
+    });
+    const odd = { name: "-job", queue: "-1", priority: -7 };
+    await driver.push([job(odd), job({ ...odd, queue: "$5", delay: 500 })], T);
+    assert.deepEqual((await driver.queues()).sort(), ["$5", "-1"]);
+    await driver.pause("-1");
+    assert.deepEqual((await driver.controls()).paused, { all: false, queues: ["-1"] });
+    await driver.resume("-1");
+    assert.deepEqual(await driver.waitingNames(["-1"], 9), [{ queue: "-1", names: ["-job"] }]);
+    const [held] = await take(driver, { queues: ["-1"] });
+    assert.deepEqual([held.name, held.priority], ["-job", -7]);
+    await driver.fail(held, { error: "-ERR", stack: null, failedAt: T });
+    const counts = await driver.counts(T, LEASE);
+    assert.deepEqual(counts.map(({ queue, delayed, failed }) => [queue, delayed, failed]), [
+      ["$5", 1, 0],
+      ["-1", 0, 1],
+    ]);
+    assert.equal((await driver.failed({ after: null, limit: 9 }))[0].error, "-ERR");
+    assert.equal((await driver.retry({ after: null, limit: 9 }, T)).length, 1);
+  }
 });
 
 onRedis("a client that loses carriage returns is not starved by a line full of them", async (place) => {

@@ -162,6 +162,38 @@ withServer("what a dispatch cannot finish has stored nothing, and can be repeate
   }
 });
 
+withServer(
+  "of jobs for several lanes, none is stored where one of the lanes cannot take its own",
+  async (server) => {
+    const log = { warn: () => {}, error: () => {} };
+    const queue = new Queue({
+      driver: new RedisDriver({ url: server.url, database: ":memory:", prefix: "app:", log }),
+      jobs: { run: {} },
+      log,
+      env: {},
+    });
+    try {
+      for (const keys of [["order 7", "order 8"], [undefined, undefined]]) {
+        for (const delay of [0, 60_000]) {
+          await server.client.flushall();
+          const key = `app:queue:second:0:${delay === 0 ? "jobs" : "delayed"}`;
+          await server.client.set(key, "of a wrong type");
+          const both = ["first", "second"].map((queue, at) =>
+            ["run", "x", { queue, delay, id: keys[at] }] as const
+          );
+          await assert.rejects(queue.dispatchMany(both), new RegExp(`WRONGTYPE.*${key}`));
+          await server.client.del(key);
+          assert.equal(await queue.waiting(), 0, `${delay} ${keys}`);
+          await queue.dispatchMany(both);
+          assert.equal(await queue.waiting(), 2, `${delay} ${keys}`);
+        }
+      }
+    } finally {
+      await queue.close();
+    }
+  },
+);
+
 withServer("a worker that is killed loses no job", async (server) => {
   await inFolder((folder) =>
     withPrograms(async (start) => {

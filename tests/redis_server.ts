@@ -1,5 +1,6 @@
 /**
- * Redis servers that a test starts, stops and starts again.
+ * Redis servers that a test starts, stops and starts again: of the program in `QUEUE_TEST_REDIS_SERVER`, which may be
+ * one of Valkey's, or the `redis-server` on the PATH.
  *
  * @module
  */
@@ -12,12 +13,17 @@ import process from "node:process";
 import { Redis } from "ioredis";
 import { until } from "./until.ts";
 
-/** Why tests with a server are skipped; `false` where there is one. */
+const named: string | undefined = process.env.QUEUE_TEST_REDIS_SERVER;
+const program: string = named || "redis-server";
+
+/** Why tests with a server are skipped; `false` where there is one. One that is named and does not run is an error. */
 export const noRedis: string | false = find();
 
 function find(): string | false {
-  const found = spawnSync("redis-server", ["--version"]);
-  return found.error === undefined && found.status === 0 ? false : "no redis-server on this machine";
+  const found = spawnSync(program, ["--version"]);
+  if (found.error === undefined && found.status === 0) return false;
+  if (named) throw new Error(`QUEUE_TEST_REDIS_SERVER=${named}: it does not run; name a redis-server`);
+  return "no redis-server on this machine";
 }
 
 /** A server of a test's own, on a free port of the loopback. */
@@ -56,7 +62,7 @@ export class RedisServer {
 
   /** Starts it, once more after `kill`. */
   async start(): Promise<void> {
-    const child = this.#child = spawn("redis-server", [
+    const child = this.#child = spawn(program, [
       ...["--port", String(this.port), "--bind", "127.0.0.1", "--save", "", "--dir", this.folder],
       ...["--unixsocket", this.socket, "--loglevel", "warning"],
       ...this.#options,
@@ -67,7 +73,7 @@ export class RedisServer {
     let over = false;
     child.on("close", () => over = true);
     await until(async () => {
-      if (over) throw new Error(`redis-server ended: ${output}`);
+      if (over) throw new Error(`${program} ended: ${output}`);
       const probe = new Redis(this.socket, {
         lazyConnect: true,
         retryStrategy: null,

@@ -1,6 +1,16 @@
 /** A terminal's screen as somebody would see it, from what was written to the terminal. */
 import xterm from "@xterm/headless";
 
+/** A part of a row. */
+export interface Span {
+  /** Where it begins. */
+  readonly column: number;
+  readonly text: string;
+  /** An index of the palette; `null` for the terminal's own. */
+  readonly colour: number | null;
+  readonly isBold: boolean;
+}
+
 /** A screen. */
 export class Screen {
   readonly #terminal: InstanceType<typeof xterm.Terminal>;
@@ -36,6 +46,28 @@ export class Screen {
   /** All of it. */
   get text(): string {
     return this.rows.join("\n");
+  }
+
+  /** The row that is written to next. */
+  get cursorRow(): number {
+    return this.#terminal.buffer.active.cursorY;
+  }
+
+  /** The parts of a row that look the same, without the spaces at its end. */
+  spans(row: number): Span[] {
+    const line = this.#terminal.buffer.active.getLine(row)!;
+    const end = line.translateToString(true).length;
+    const spans: { column: number; text: string; colour: number | null; isBold: boolean }[] = [];
+    for (let column = 0; column < end; column++) {
+      const cell = line.getCell(column)!;
+      const colour = cell.isFgPalette() ? cell.getFgColor() : null;
+      const isBold = cell.isBold() !== 0;
+      const last = spans.at(-1);
+      const text = cell.getChars() || " ";
+      if (last?.colour === colour && last.isBold === isBold) last.text += text;
+      else spans.push({ column, text, colour, isBold });
+    }
+    return spans;
   }
 
   /** Whether it is the one that full-screen programs have to themselves. */

@@ -67,6 +67,11 @@ export class Session {
     return queue;
   };
 
+  /** Closes this at the end of the test, too. */
+  closing(queue: { close(): Promise<void> }): void {
+    this.#queues.push(queue);
+  }
+
   /** A driver to look around with, or to interfere. */
   driver(database: unknown): SqliteDriver {
     const driver = new SqliteDriver({ database });

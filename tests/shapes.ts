@@ -8,7 +8,10 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 /** Whether SQL gives rows. */
 const READS = /^\s*(SELECT|WITH|VALUES|PRAGMA|EXPLAIN)\b|\bRETURNING\b/i;
 
-/** As `Database` of `@db/sqlite`: `run` answers with a number, errors carry no code, row ids end at 32 bits. */
+/**
+ * As `Database` of `@db/sqlite`: `run` answers with a number, errors carry no code, and of an integer, in a column or as a
+ * row id, the lowest 32 bits are read.
+ */
 export class DbSqlite {
   readonly path: string;
   readonly #db: DatabaseSync;
@@ -61,6 +64,7 @@ class DbSqliteStatement {
 
   constructor(statement: StatementSync) {
     this.#statement = statement;
+    statement.setReadBigInts(true);
   }
 
   run(...parameters: SQLInputValue[]): number {
@@ -68,11 +72,11 @@ class DbSqliteStatement {
   }
 
   get(...parameters: SQLInputValue[]): unknown {
-    return uncoded(() => this.#statement.get(...parameters));
+    return uncoded(() => short(this.#statement.get(...parameters)));
   }
 
   all(...parameters: SQLInputValue[]): unknown[] {
-    return uncoded(() => this.#statement.all(...parameters));
+    return uncoded(() => this.#statement.all(...parameters).map(short));
   }
 
   values(...parameters: SQLInputValue[]): unknown[][] {
@@ -84,6 +88,16 @@ class DbSqliteStatement {
   }
 
   finalize(): void {}
+}
+
+/** A row whose integers have 32 bits. */
+function short(row: unknown): unknown {
+  if (row === undefined) return row;
+  const columns = Object.entries(row as Record<string, unknown>);
+  return Object.fromEntries(columns.map(([name, value]) => [
+    name,
+    typeof value === "bigint" ? Number(BigInt.asIntN(32, value)) : value,
+  ]));
 }
 
 /**

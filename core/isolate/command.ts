@@ -47,9 +47,27 @@ function isCompiled(): boolean {
   return deno?.build.standalone === true || /\/\$bunfs\/|~BUN/.test(import.meta.url);
 }
 
-/** The queue's own program: beside this file, whether that is TypeScript, what npm packages have, or on a server. */
+/**
+ * Never called: Deno downloads what a module imports when that itself is loaded, so that a child, which is started
+ * later, finds its program where it is, though the registry may be out of reach by then.
+ */
+export const downloaded = (): Promise<unknown> => import("./entry.ts");
+
+/**
+ * The queue's own program: beside this file, whether that is TypeScript, what npm packages have, or on a server.
+ *
+ * @throws {QueueError} `CONFIG` in a bundle, where nothing is beside it but perhaps the app's own `entry.js`.
+ */
 function entry(): string {
-  const url = new URL(import.meta.url.endsWith(".ts") ? "./entry.ts" : "./entry.js", import.meta.url);
+  const here = /\/isolate\/command(\.[jt]s)$/.exec(import.meta.url ?? "");
+  if (here === null) {
+    throw new QueueError(
+      "CONFIG",
+      "processes.module: an app that was bundled into one file has no program beside it to start; " +
+        "expected processes.program",
+    );
+  }
+  const url = new URL(`./entry${here[1]}`, import.meta.url);
   return url.protocol === "file:" ? fileURLToPath(url) : url.href;
 }
 

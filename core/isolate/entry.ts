@@ -1,6 +1,19 @@
 /**
  * The program that runs in each process of a worker with `processes`, unless the app names one of its own. Nobody
- * imports it.
+ * imports it: the worker starts it, and it imports the jobs module.
+ *
+ * @example
+ * ```ts
+ * import { Queue } from "@x/queue";
+ * import assert from "node:assert/strict";
+ *
+ * const module = "data:text/javascript,export default { mail: () => {} };"; // in an app: "./jobs.ts"
+ * const queue = new Queue({ database: ":memory:", jobs: { mail: {} } });
+ * await queue.dispatch("mail", null);
+ * await queue.work({ processes: { count: 1, module }, stopWhenEmpty: true });
+ * assert.equal(await queue.waiting(), 0);
+ * await queue.close();
+ * ```
  *
  * @module
  */

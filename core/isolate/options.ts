@@ -28,7 +28,7 @@ export interface ProcessesOptions {
   output?: "stdout" | "stderr";
   /**
    * Arguments of this program by which it calls `serveJobs`: the children run this program then, and not one of the
-   * queue's own. As a compiled program must, or one whose jobs are not a module's.
+   * queue's own. As a compiled or bundled program must, or one whose jobs are not a module's.
    */
   program?: readonly string[];
   /**

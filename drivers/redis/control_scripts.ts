@@ -8,6 +8,7 @@
  * @module
  */
 import { type Script, script } from "./link.ts";
+import { MARKED } from "./marked.ts";
 import { MOVE_LIMIT, NOW } from "./scripts.ts";
 
 /** How long a cancelled job is remembered that no worker has met, in seconds. */
@@ -30,17 +31,17 @@ end
 
 /**
  * Reads what workers are told. KEYS: revision, restarts, paused, cancelled. ARGV: now, the revision that is known.
- * Answers nothing where that is the present one; else the revision, how many restarts there were, the paused queues,
- * the ids of cancelled jobs.
+ * Answers nothing where that is the present one; else the revision, how many restarts there were, the paused queues as
+ * marked texts, the ids of cancelled jobs.
  */
-export const CONTROLS: Script = script(`${NOW}
+export const CONTROLS: Script = script(`${NOW}${MARKED}
 local revision = redis.call('GET', KEYS[1]) or ''
 if revision == ARGV[2] then return {} end
 local since = stamp(present(ARGV[1]) - ${MARK_LIFE})
 return {
   revision,
   redis.call('GET', KEYS[2]) or '0',
-  redis.call('SMEMBERS', KEYS[3]),
+  marked(redis.call('SMEMBERS', KEYS[3])),
   redis.call('ZRANGEBYSCORE', KEYS[4], since, '+inf', 'LIMIT', 0, ${MOST_MARKS}),
 }`);
 

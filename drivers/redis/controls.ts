@@ -20,6 +20,7 @@ import {
 } from "./control_scripts.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Link, Script } from "./link.ts";
+import { unmarked } from "./marked.ts";
 import { memberOf } from "./member.ts";
 
 /** How often a job is looked for that was not found: it may have moved to where was looked before. */
@@ -78,7 +79,7 @@ export class RedisControls {
     const answer = await this.#link.run(CONTROLS, keys, ["", known?.revision ?? " "]);
     const [revision, restarts, paused, cancelled] = answer as [string, string, string[], string[]];
     if (revision === undefined) return known!;
-    const queues = new Set(paused);
+    const queues = new Set(unmarked(paused));
     const all = queues.delete("");
     return this.#told = { revision, restarts: Number(restarts), all, queues, cancelled: new Set(cancelled) };
   }

@@ -22,8 +22,10 @@ import type { FailedJobs } from "../sqlite/failed_jobs.ts";
 import { type RedisHistory, toLine, toLines } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import type { Link } from "./link.ts";
+import { newId } from "./id.ts";
+import { unmarked } from "./marked.ts";
 import { generationOf, memberOf, nextGeneration, toMember } from "./member.ts";
-import { FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
+import { COUNT_FAILED, FAIL, FIND_FAILED, UNFAIL } from "./scripts.ts";
 
 /** Failed jobs. */
 export interface Failures {
@@ -58,6 +60,8 @@ export interface Store {
     generations: readonly number[],
     histories: readonly string[],
   ): Promise<Pushed[]>;
+  /** Redis's time. */
+  now(): number;
   /** The attempts of a held job that failed. */
   historyOf(held: Reservation): Promise<readonly AttemptRecord[]>;
 }
@@ -106,7 +110,9 @@ export class DatabaseFailures implements Failures {
       { name, payload, queue, priority, delay: 0, key: failure === null ? null : `retry:${failure}` }
     ));
     // A job of ours that failed on SQLite keeps its number; the number of a foreign row is no job's.
-    const ids = rows.map(({ jobId, attempts, row }) => jobId ?? (attempts === null ? randomUUID() : row));
+    const ids = rows.map(({ jobId, attempts, row }) =>
+      jobId ?? (attempts === null ? newId(this.#store.now()) : row)
+    );
     // Written by `fail`; a row of another program's was no member here.
     const generations = rows.map(({ failure }) => {
       const [, generation] = /^(\d)-/.exec(failure ?? "") ?? [];
@@ -242,11 +248,7 @@ export class RedisFailures implements Failures {
 
   /** Counts. */
   async counts(): Promise<Map<string, number>> {
-    const reply = await this.#link.call(["HGETALL", this.#counts]) as string[] | Record<string, unknown>;
-    // A client of the app's own may speak RESP3, in which a hash is a map.
-    const flat = Array.isArray(reply)
-      ? reply
-      : [...reply instanceof Map ? reply : Object.entries(reply)].flat() as string[];
+    const flat = unmarked(await this.#link.run(COUNT_FAILED, [this.#counts], []) as string[]);
     const counts = new Map<string, number>();
     for (let at = 0; at < flat.length; at += 2) counts.set(flat[at], Number(flat[at + 1]));
     return counts;

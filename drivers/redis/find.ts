@@ -8,6 +8,7 @@ import { ID } from "./control_scripts.ts";
 import type { RedisHistory } from "./history.ts";
 import type { Lane, Lanes } from "./lanes.ts";
 import { type Link, type Script, script } from "./link.ts";
+import { MARKED, unmarked } from "./marked.ts";
 import { fromMember } from "./member.ts";
 import { MOVE_LIMIT, NOW } from "./scripts.ts";
 
@@ -44,15 +45,15 @@ for index = 1, #some[2], 2 do
 end
 return {some[1], now}`);
 
-/** The names of jobs. KEYS: `jobs` and `delayed`. ARGV: how many of each to look at. Answers a name for each. */
-const NAMES: Script = script(`
+/** The names of jobs. KEYS: `jobs` and `delayed`. ARGV: how many of each to look at. Answers a name for each, as a marked text. */
+const NAMES: Script = script(`${MARKED}
 local answer = {}
 local function add(members)
   for _, member in ipairs(members) do answer[#answer + 1] = string.match(member, '^%d+ [^ \\n]+ ([^\\n]+)\\n') end
 end
 add(redis.call('LRANGE', KEYS[1], 0, ARGV[1] - 1))
 add(redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1))
-return answer`);
+return marked(answer)`);
 
 /** A member that was found, and where. */
 interface Found {
@@ -180,7 +181,7 @@ export class RedisFinder {
       const names = new Set<string>();
       for (const { keys: [jobs, delayed] } of this.#lanes.in(queue)) {
         const some = await this.#link.run(NAMES, [jobs, delayed], [String(limit)]) as string[];
-        for (const name of some) names.add(name);
+        for (const name of unmarked(some)) names.add(name);
       }
       return { queue, names: [...names].sort() };
     }));

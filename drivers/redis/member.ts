@@ -1,20 +1,21 @@
 /**
  * How a job is written in Redis, in the original's format: `"<attempts> <id> <name>\n<payload>"`.
  *
- * A retry of a failed job counts its attempts from 0 again. So that a worker which still holds an attempt of before
- * cannot settle one of after, it starts a generation: the attempts get one leading zero more, which is the same number to
- * the original, too.
+ * A retry of a failed job counts its attempts from 0 again, and a snooze takes one back. So that a worker which still
+ * holds an attempt of before cannot settle one of after, each starts a generation: the attempts get one leading zero more,
+ * which is the same number to the original, too. The first generation, without a zero, is over for good then: only in that
+ * one a job has been due since the time in its id.
  *
  * @module
  */
 import type { Reservation } from "../../core/driver.ts";
 
-/** How many generations there are, the first of which comes after the last: no worker stalls through that many retries. */
+/** How many generations there are, the second of which comes after the last: no worker stalls through that many retries. */
 const GENERATIONS = 8;
 
 /** The generation that follows. */
 export function nextGeneration(generation: number): number {
-  return (generation + 1) % GENERATIONS;
+  return generation % (GENERATIONS - 1) + 1;
 }
 
 /** The generation of a reservation, which its token begins with. */
@@ -33,6 +34,13 @@ export function toMember(
   return `${"0".repeat(generation)}${attempts} ${id} ${name}\n${payload}`;
 }
 
+/** The member of a job that is given back as if it had not been reserved. */
+export function memberBefore(held: Reservation, keepsPlace: boolean): string {
+  const generation = generationOf(held);
+  const next = keepsPlace ? generation : nextGeneration(generation);
+  return toMember(held.attempt - 1, held.id, held.name, held.payload, next);
+}
+
 /** The member under which a reservation is held. */
 export function memberOf(held: Reservation): string {
   return toMember(held.attempt, held.id, held.name, held.payload, generationOf(held));
@@ -43,7 +51,12 @@ export function memberOf(held: Reservation): string {
  *
  * @param mark Tells this reservation from every other one of this process.
  */
-export function fromMember(member: string, queue: string, priority: number, mark: number): Reservation {
+export function fromMember(
+  member: string,
+  queue: string,
+  priority: number,
+  mark: number,
+): { -readonly [Key in keyof Reservation]: Reservation[Key] } {
   const id = member.indexOf(" ") + 1;
   const name = member.indexOf(" ", id) + 1;
   const line = member.indexOf("\n", name);

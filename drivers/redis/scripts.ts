@@ -12,7 +12,9 @@
  * @module
  */
 import { HISTORY } from "./history.ts";
+import { DUE } from "./id.ts";
 import { type Script, script } from "./link.ts";
+import { MARKED } from "./marked.ts";
 
 /** How many due, expired or malformed members of one lane a call moves at most. */
 export const MOVE_LIMIT = 100;
@@ -30,20 +32,42 @@ end
 local function stamp(seconds) return string.format('%.3f', seconds) end
 `;
 
+/** The names of the lanes, as marked texts. KEYS: lanes. */
+export const LANES: Script = script(`${MARKED}
+return marked(redis.call('SMEMBERS', KEYS[1]))`);
+
+/** How many failed jobs each queue has. KEYS: `failed:counts`. Answers, by turns, a queue and a number, as marked texts. */
+export const COUNT_FAILED: Script = script(`${MARKED}
+return marked(redis.call('HGETALL', KEYS[1]))`);
+
+/** Refuses a push as a whole where a lane's key holds something else: Redis would notice at that lane, with others stored. */
+const TYPED = `
+local function foreign(key, count)
+  local answer = redis.pcall(count, key)
+  if type(answer) == 'table' then return redis.error_reply(answer.err .. ', which is ' .. key) end
+end
+`;
+
 /**
- * Stores jobs.
+ * Stores jobs: all, or none.
  *
  * KEYS: bell, lanes, then `jobs` and `delayed` of each lane.
  * ARGV: now, 1 to ring, how many names of lanes follow, these, then groups of jobs of one lane and delay: which lane (from 1), the
  * delay in seconds or 0, how many members follow, these.
  *
- * A script that Redis refuses half-way, as for a key of a wrong type or a command that the user may not use, keeps what it
- * did: so the jobs come last.
+ * A script that Redis refuses half-way, as for a command that the user may not use, keeps what it did: so the jobs come last.
  */
-export const PUSH: Script = script(`${NOW}
+export const PUSH: Script = script(`${NOW}${TYPED}
+local first = 4 + ARGV[3]
+if first + 2 + ARGV[first + 2] < #ARGV then
+  for key = 3, #KEYS do
+    local refusal = foreign(KEYS[key], key % 2 == 1 and 'LLEN' or 'ZCARD')
+    if refusal then return refusal end
+  end
+end
 if ARGV[2] == '1' then redis.call('ZADD', KEYS[1], 0, '0') end
 if ARGV[3] ~= '0' then redis.call('SADD', KEYS[2], unpack(ARGV, 4, 3 + ARGV[3])) end
-local at, now = 4 + ARGV[3], nil
+local at, now = first, nil
 while at < #ARGV do
   local lane, delay, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   if delay == 0 then
@@ -69,7 +93,11 @@ return 1`);
  * Answers for each the id: the one given, or that of the job stored before. Refused half-way, it must leave no marker without
  * its job, which nobody could dispatch again.
  */
-export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}
+export const PUSH_ONCE: Script = script(`${NOW}${HISTORY}${TYPED}
+for key = 3, #KEYS, 4 do
+  local refusal = foreign(KEYS[key + 1], 'LLEN') or foreign(KEYS[key + 2], 'ZCARD')
+  if refusal then return refusal end
+end
 redis.call('ZADD', KEYS[1], 0, '0')
 local answer = {}
 for job = 1, (#ARGV - 2) / 6 do
@@ -298,9 +326,16 @@ return answer`);
 /**
  * Counts. KEYS: `jobs`, `delayed` and `reserved` of each lane. ARGV: now, the lease in seconds. Answers for each lane: how
  * many are in line, how many of the delayed are due and how many there are, how many of the reserved have expired and how
- * many there are.
+ * many there are, and since when the longest waiting of the ready ones has been due, in milliseconds, or ''.
+ *
+ * The line is in the order in which its jobs became ready. So where the first one's time is not known, as it ran before,
+ * it has been waiting for no less than the next one whose time is.
  */
-export const COUNT: Script = script(`${NOW}
+export const COUNT: Script = script(`${NOW}${DUE}
+local function first(key, upto)
+  local found = redis.call('ZRANGEBYSCORE', key, '-inf', upto, 'WITHSCORES', 'LIMIT', 0, 1)
+  return found[1], tonumber(found[2])
+end
 local now, answer = present(ARGV[1]), {}
 for key = 1, #KEYS, 3 do
   answer[#answer + 1] = redis.call('LLEN', KEYS[key])
@@ -308,6 +343,20 @@ for key = 1, #KEYS, 3 do
   answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 1])
   answer[#answer + 1] = redis.call('ZCOUNT', KEYS[key + 2], '-inf', stamp(now - ARGV[2]))
   answer[#answer + 1] = redis.call('ZCARD', KEYS[key + 2])
+  local oldest = math.huge
+  for at = 0, 9 do
+    local member = redis.call('LRANGE', KEYS[key], at, at)[1]
+    local since = member and due(member, '0')
+    if since or not member then
+      oldest = since or oldest
+      break
+    end
+  end
+  local member, score = first(KEYS[key + 1], stamp(now))
+  if member then oldest = math.min(oldest, score * 1000) end
+  member, score = first(KEYS[key + 2], stamp(now - ARGV[2]))
+  if member then oldest = math.min(oldest, due(member, '1') or (score + ARGV[2]) * 1000) end
+  answer[#answer + 1] = oldest == math.huge and '' or string.format('%.0f', oldest)
 end
 return answer`);
 

@@ -11,15 +11,38 @@ import { messageOf, within } from "./link.ts";
 const OLDEST = [6, 2];
 
 /**
+ * Raised when the keys change in a way by which an older release would lose or spoil jobs; a new key that it does not
+ * know is no such change. A store of schema 1 has no key that says so, as the original's has none: a release that
+ * changes the keys writes its number to `queue:schema`, and what knows less refuses.
+ */
+export const SCHEMA = 1;
+
+/**
+ * Refuses the store of a newer release.
+ *
+ * @throws {QueueError} `REDIS`
+ */
+export async function checkSchema(connection: RedisConnection, prefix: string): Promise<void> {
+  const schema = await connection.sendCommand(["GET", `${prefix}queue:schema`]);
+  if (schema === null || Number(schema) <= SCHEMA) return;
+  throw new QueueError(
+    "REDIS",
+    `the store has schema ${String(schema)} and this release knows ${SCHEMA}: ` +
+      "a newer release made it; upgrade this one",
+  );
+}
+
+/**
  * Refuses a server on which jobs would be lost.
  *
+ * @returns The server's time, as TIME answers it; `null` where it does not say.
  * @throws {QueueError} `CONFIG`
  */
 export async function checkServer(
   connection: RedisConnection,
   prefix: string,
   log: { warn(line: string): void } | undefined,
-): Promise<void> {
+): Promise<readonly string[] | null> {
   let fields: string[];
   try {
     fields = await connection.sendCommand(["EVAL", INFO, "0"]) as string[];
@@ -29,10 +52,10 @@ export async function checkServer(
       `queue: INFO is refused (${messageOf(error)}): ` +
         "see to it yourself that maxmemory-policy is noeviction and Redis is 6.2 or newer",
     );
-    return;
+    return null;
   }
-  const [version, policy, maxmemory, cluster] = fields;
-  if (policy === "") return;
+  const [version, policy, maxmemory, cluster, ...time] = fields;
+  if (policy === "") return time;
   const [major, minor] = version.split(".").map(Number);
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     throw new QueueError("CONFIG", `Redis ${version}: expected ${OLDEST.join(".")} or newer`);
@@ -44,7 +67,7 @@ export async function checkServer(
         "so that all keys of the queue are on one node",
     );
   }
-  if (policy === "noeviction") return;
+  if (policy === "noeviction") return time;
   const what = `maxmemory-policy is ${policy}, by which a full Redis throws `;
   if (!policy.startsWith("allkeys-")) {
     log?.warn(`queue: ${what}the ids away by which a repeated dispatch is known: set it to noeviction`);
@@ -53,14 +76,16 @@ export async function checkServer(
   } else {
     throw new QueueError("CONFIG", `${what}jobs away: expected noeviction`);
   }
+  return time;
 }
 
 /** Read by the server, since a client that loses a CR cannot read INFO. */
 const INFO = `
-local info, answer = redis.call('INFO'), {}
+local info, answer, time = redis.call('INFO'), {}, redis.call('TIME')
 for index, name in ipairs({'redis_version', 'maxmemory_policy', 'maxmemory', 'cluster_enabled'}) do
   answer[index] = string.match(info, name .. ':([^%c]*)') or ''
 end
+answer[5], answer[6] = time[1], time[2]
 return answer`;
 
 /** What some clients read as the end of a reply, or not at all. */

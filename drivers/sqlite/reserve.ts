@@ -5,7 +5,7 @@
  */
 import type { Reservation, Reserved, ReserveRequest } from "../../core/driver.ts";
 import { readTold, unpaused } from "./controls.ts";
-import { type Connection, faultOf, type Row, type Value } from "./connection.ts";
+import type { Connection, Row, Value } from "./connection.ts";
 import { readable, rowId } from "./row_id.ts";
 import { gapless, MANY, toList } from "./settle.ts";
 
@@ -30,10 +30,11 @@ const READY =
 const ORDER = `ORDER BY available_at, jobs.id LIMIT ${FIXED}`;
 /**
  * `due` in milliseconds: what was due at once has whole seconds in `available_at`, and its dispatch is the later of the
- * two. NULL for a job of the original's, of which no more than the second is known.
+ * two. NULL for a job of the original's, of which no more than the second is known. `+ 0.0`, as @db/sqlite reads 32 bits
+ * of an integer.
  */
 const COLUMNS =
-  "name, payload, attempts, priority, cancelled, trace, max(available_at * 1000.0, dispatched_at) AS due";
+  "name, payload, attempts, priority, cancelled, trace, max(available_at * 1000.0, dispatched_at + 0.0) AS due";
 
 /** The due jobs of one priority, and of the highest that has any, in two forms: ids as numbers, and as text. */
 const OF_PRIORITY = forms(`${READY} = ${FIXED} ${ORDER}`);
@@ -44,7 +45,7 @@ const OF_HIGHEST = forms(
 
 function forms(rest: string): { numbers: string; text: string } {
   return {
-    numbers: `SELECT id, ${COLUMNS} ${rest}`,
+    numbers: `SELECT id + 0.0 AS id, ${COLUMNS} ${rest}`,
     text: `SELECT CAST(id AS TEXT) AS id, ${COLUMNS} ${rest}`,
   };
 }
@@ -156,13 +157,8 @@ export class Reserving {
 
   #rows(connection: Connection, sql: { numbers: string; text: string }, ...parameters: Value[]): Row[] {
     if (!this.#large) {
-      try {
-        const rows = connection.all(sql.numbers, ...parameters);
-        if (rows.every(({ id }) => Number.isSafeInteger(id))) return rows;
-      } catch (error) {
-        // node:sqlite throws on such an id, the others round it.
-        if (faultOf(error) === "busy") throw error;
-      }
+      const rows = connection.all(sql.numbers, ...parameters);
+      if (rows.every(({ id }) => Number.isSafeInteger(id))) return rows;
       this.#large = true;
     }
     return connection.all(sql.text, ...parameters);

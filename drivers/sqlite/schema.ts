@@ -182,7 +182,7 @@ function seedIds(connection: Connection): void {
   const sql = connection.get("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'jobs'")?.sql;
   if (!/\bAUTOINCREMENT\b/i.test(String(sql))) return;
   const last = connection.get(
-    "SELECT max(id) AS id FROM (SELECT id FROM jobs UNION ALL SELECT id FROM failed_jobs) WHERE id < ?",
+    "SELECT max(id) + 0.0 AS id FROM (SELECT id FROM jobs UNION ALL SELECT id FROM failed_jobs) WHERE id < ?",
     LARGE,
   )?.id;
   if (typeof last !== "number") return;

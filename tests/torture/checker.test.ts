@@ -324,6 +324,21 @@ test("no rule is broken by a completion that counts as stored by a lost reply, o
   }]);
 });
 
+/** Workers died before the handlers of a job began whose producer did not hear of it, and the last one gave it up. */
+function unheard(tale: Tale, attempt: number): Tale {
+  return tale.tried("1").unknown("1").kills("A").kills("B").settles("C", "1", attempt, "failed");
+}
+
+test("no rule is broken by a job that is heard of only as it is given up, on Redis", () => {
+  assert.deepEqual(says(unheard(new Tale("redis"), 5).kept("1", 5, "7").check()), []);
+});
+
+test("rules are broken by such an end that is none of a kept job, or that came too early", () => {
+  const rules = (tale: Tale): string[] => tale.check().breaches.map(({ rule }) => rule);
+  assert.ok(rules(unheard(new Tale("redis"), 5)).includes("unexpected"));
+  assert.ok(rules(unheard(new Tale("redis"), 1).kept("1", 1, "7")).includes("unexpected"));
+});
+
 test("rules are broken by such a completion where no error of it is on record", () => {
   const tale = new Tale("redis").dispatched("1").starts("A", "1").ends("A", "1").strikes(
     "lost replies",

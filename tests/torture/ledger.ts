@@ -1,5 +1,6 @@
 /** A history by its jobs, dispatches, processes and faults: what the rules look things up in. */
 import type { Fact, FactOf, FaultKind, History, Kind } from "./history.ts";
+import { TRIES } from "./work.ts";
 
 /** All that is known of one payload. */
 export interface Entry {
@@ -65,6 +66,7 @@ export class Ledger {
     // Settlements may name an id before the dispatch's own line does: the job was quicker than its producer.
     for (const fact of history.facts) this.#note(fact, strikes);
     for (const fact of history.facts) if (fact.fact === "settled") this.#settle(fact);
+    this.#nameUnheard();
     // One that was killed while it stalled could not say so.
     for (const { process, at, how } of this.gone.values()) {
       const since = this.lastAt.get(process) ?? at;
@@ -183,6 +185,28 @@ export class Ledger {
         return void this.stalls.push(fact);
       case "left":
         this.left += fact.count;
+    }
+  }
+
+  /**
+   * A job may be told by its end alone: its producer did not live to learn its id, every worker that held it was killed
+   * before its handler began, and the last one finds its tries spent. Each such end is that of one that is kept.
+   */
+  #nameUnheard(): void {
+    const unheard = [...this.entries.values()].filter((entry) =>
+      entry.kept.length === 1 && entry.tried.length === 1 && entry.accepted.length === 0 &&
+      entry.refused.length === 0 && entry.runs.length === 0 && entry.ids.size === 0
+    );
+    for (const fact of this.strangers.splice(0)) {
+      const entry = fact.fact === "settled" && fact.how === "failed"
+        ? unheard.find((one) => fact.attempt > TRIES[one.tried[0].kind])
+        : undefined;
+      if (entry === undefined || fact.fact !== "settled") this.strangers.push(fact);
+      else {
+        unheard.splice(unheard.indexOf(entry), 1);
+        entry.ids.add(fact.id);
+        entry.settled.push(fact);
+      }
     }
   }
 
