@@ -116,7 +116,7 @@ function refuseCommand(program: Command, word: string): void {
 function addWork(program: Command, act: Act, fromModule: boolean): void {
   const command = program.command("queue:work")
     .description(
-      "Run jobs until SIGTERM or SIGINT, which give the running jobs a grace; a second signal stops at once.",
+      "Run jobs until SIGTERM, SIGINT or SIGHUP, which give the running jobs a grace; a second signal stops at once.",
     )
     .summary("run jobs until a signal")
     .option(
@@ -354,7 +354,7 @@ function addDashboard(program: Command, act: Act): void {
   const command = program.command("queue:dashboard")
     .summary("serve a web page that shows the queue, and repairs it")
     .description(
-      "Serve the dashboard until SIGTERM or SIGINT. On an address that others reach it needs QUEUE_DASHBOARD_TOKEN, " +
+      "Serve the dashboard until SIGTERM, SIGINT or SIGHUP. On an address that others reach it needs QUEUE_DASHBOARD_TOKEN, " +
         "which it then asks for.",
     )
     .option("--port <n>", "the port; 0: any that is free", wholeNumber(0, 65_535), DASHBOARD_PORT)

@@ -1,11 +1,16 @@
+import { readFileSync } from "node:fs";
 import process from "node:process";
 
-const SIGNALS = ["SIGTERM", "SIGINT"] as const;
+/** SIGHUP comes when the terminal goes: a worker that was started there stops as at the others. */
+const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** Calls `first` on the first SIGTERM or SIGINT and `second` on the next; returns what stops that. */
+/** Calls `first` on the first of these signals and `second` on the next; returns what stops that. */
 export function onStopSignals(first: () => void, second: () => void): () => void {
+  const goesOn = ignoresHangup();
   let seen = 0;
-  const received = (): void => {
+  // It listens all the same where it goes on: Deno takes SIGHUP for itself as soon as there is a listener for any signal.
+  const received = (signal: NodeJS.Signals): void => {
+    if (signal === "SIGHUP" && goesOn) return;
     seen++;
     if (seen === 1) return first();
     // From here on a signal ends the process, should a handler block even this.
@@ -17,4 +22,17 @@ export function onStopSignals(first: () => void, second: () => void): () => void
   };
   for (const signal of SIGNALS) process.on(signal, received);
   return remove;
+}
+
+/**
+ * Whether whoever started this process had it ignore SIGHUP, as `nohup` does: then it goes on. Linux tells; Node has
+ * forgotten it by now, and so stops.
+ */
+function ignoresHangup(): boolean {
+  try {
+    const ignored = /^SigIgn:\s*([\da-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+    return ignored !== undefined && (Number.parseInt(ignored.slice(-1), 16) & 1) === 1;
+  } catch {
+    return false; // another system, or in Deno not all is allowed
+  }
 }

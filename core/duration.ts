@@ -43,7 +43,10 @@ export const LONGEST_DURATION = 10_000 * 365.25 * 86_400_000;
  */
 export function toMilliseconds(duration: Duration, setting: string): number {
   const total = typeof duration === "number" ? duration : addUp(duration, setting);
-  if (!Number.isFinite(total) || total < 0 || total > LONGEST_DURATION) throw refuse(duration, setting);
+  if (total > LONGEST_DURATION) {
+    throw new QueueError("CONFIG", `${setting}=${show(duration)}: expected at most 10,000 years`);
+  }
+  if (!Number.isFinite(total) || total < 0) throw refuse(duration, setting);
   return Math.round(total);
 }
 

@@ -60,6 +60,7 @@ import { countJobs, countWaiting } from "./sqlite/counts.ts";
 import { nextDelayed, waitingQueues } from "./sqlite/delayed.ts";
 import { lookAtDatabase, ofWriting, tryToWrite } from "./sqlite/examine.ts";
 import { clearJobs } from "./sqlite/clear.ts";
+import { explainFault } from "./sqlite/explain.ts";
 import {
   FailedJobs,
   findFailed,
@@ -490,8 +491,10 @@ export class SqliteDriver implements Driver {
     const connection = await openFile(path);
     try {
       const mode = await unlocked(connection, this.#watch, () => {
-        // Only has an effect before the first table, so on new files.
-        connection.all("PRAGMA auto_vacuum = INCREMENTAL");
+        // Only has an effect before the first table. On a file that is there it would be a write, for nothing.
+        if (connection.get("PRAGMA page_count")?.page_count === 0) {
+          connection.all("PRAGMA auto_vacuum = INCREMENTAL");
+        }
         return connection.get("PRAGMA journal_mode = WAL")?.journal_mode;
       }, () => this.#leaveAt);
       if (path !== ":memory:") warnOfJournal(path, mode, this.#warn);
@@ -572,9 +575,8 @@ export class SqliteDriver implements Driver {
     const where = typeof this.#options.database === "string"
       ? this.#options.database
       : this.#file?.path ?? "database";
-    return new QueueError("DB", `${where}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    const path = where === "database" || where === ":memory:" ? null : where;
+    return new QueueError("DB", `${where}: ${explainFault(error, path)}`, { cause: error });
   }
 
   get #isClosed(): boolean {

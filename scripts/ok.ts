@@ -87,6 +87,7 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.
   browser: () => program("browser", "dashboard.ts"),
+  recipes: () => program("shipping", "recipes.ts"),
   tutorial: () => program("shipping", "tutorial.ts"),
   demo: () => must(["task", "demo"], 60),
 };

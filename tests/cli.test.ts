@@ -126,7 +126,7 @@ class Running {
     await until(() => this.stdout.includes(text), `${JSON.stringify(text)} in ${JSON.stringify(this)}`);
   }
 
-  signal(signal: "SIGTERM" | "SIGINT"): void {
+  signal(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): void {
     process.kill(this.child.pid!, signal);
   }
 
@@ -706,8 +706,8 @@ for (const { name, command } of [ownRuntime()]) {
         assert.match(ended[4]!.stdout, /^working high:3,other:1 · concurrency 4 · /);
       }));
 
-    it("finishes the running job after SIGTERM or SIGINT, and exits with 0", () =>
-      Promise.all((["SIGTERM", "SIGINT"] as const).map((signal) =>
+    it("finishes the running job after SIGTERM, SIGINT or SIGHUP, and exits with 0", () =>
+      Promise.all((["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) =>
         inProject(async (cwd) => {
           await seed(cwd, ["patient", "echo"]);
           const worker = start(["queue:work"], { cwd });
@@ -722,6 +722,23 @@ for (const { name, command } of [ownRuntime()]) {
           await withQueue(cwd, {}, async (queue) => assert.equal(await queue.waiting(), 1));
         })
       )).then(() => {}));
+
+    it("goes on at SIGHUP where that was ignored at its start, as far as the runtime remembers", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["patient"]);
+        const words = [...command, CLI, "queue:work"].map((word) => `'${word}'`).join(" ");
+        const worker = new Running(["/bin/sh", "-c", `trap '' HUP; exec ${words}`], { cwd });
+        await worker.saw("START");
+        worker.signal("SIGHUP");
+        if (name !== "node") worker.signal("SIGTERM");
+        await worker.saw("a second signal stops at once\n");
+        writeFileSync(join(cwd, "go"), "");
+        const { status, stdout, stderr } = await worker.ended;
+        assert.equal(status, 0, stderr);
+        // Two signals would have stopped it at once.
+        assert.doesNotMatch(stdout, /stopping at once/);
+        assert.match(stdout, /DONE\n$/);
+      }));
 
     it("ends with 0 at a signal though the store is locked before it is open", () =>
       inProject(async (cwd) => {

@@ -390,3 +390,18 @@ test("closing stops the queue's own workers, after the jobs that they run", asyn
   await Promise.all([working, workers.stop()]);
   assert.equal(db.prepare("SELECT count(*) AS n FROM jobs WHERE reserved_at IS NOT NULL").get()?.n, 0);
 });
+
+test("a duration of more than 10,000 years is called too long, and the longest is taken", async () => {
+  const queue = new Queue({ database: ":memory:", env: {}, jobs: { any: {} } });
+  try {
+    for (const delay of [{ days: 1e9 }, 1e18, Infinity]) {
+      await assert.rejects(
+        queue.dispatchLater("any", "x", delay),
+        isRefusal("CONFIG", /^queue: delay=.*: expected at most 10,000 years$/),
+      );
+    }
+    await queue.dispatchLater("any", "x", { days: 3_652_500 });
+  } finally {
+    await queue.close();
+  }
+});

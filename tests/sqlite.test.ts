@@ -499,3 +499,26 @@ test("failed jobs are counted without their rows being read, and searched withou
   await driver.close();
   db.close();
 });
+
+for (const waits of [true, false]) {
+  const which = waits ? "wait again" : "were left by a worker that died";
+  test(`the marks of 1,000 cancelled jobs that ${which} do not hide that of one that runs`, async () => {
+    const driver = new SqliteDriver({ database: ":memory:" });
+    try {
+      const jobs = Array.from({ length: 1000 }, () => job({ queue: "paused" }));
+      await driver.push(jobs, T);
+      const held = await take(driver, { limit: 1000, queues: ["paused"], now: T });
+      await Promise.all(held.map(({ id }) => driver.cancel(id)));
+      if (waits) {
+        const how = { delay: null, counted: true };
+        await Promise.all(held.map((one) => driver.release(one, how, T)));
+      }
+      await driver.push([job()], T + 1000);
+      const [runs] = await take(driver, { now: T + 1000 });
+      assert.equal(await driver.cancel(runs.id), "cancelling");
+      assert.ok((await driver.controls()).cancelled.includes(runs.id));
+    } finally {
+      await driver.close();
+    }
+  });
+}

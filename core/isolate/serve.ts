@@ -76,7 +76,7 @@ class Server {
   constructor(jobs: Jobs | undefined) {
     this.#jobs = jobs;
     const ignore = (): void => {};
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, ignore);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, ignore);
     process.on("disconnect", () => process.exit(1));
     // What has ended is not lost when a job beside it ends the process.
     process.on("exit", () => this.#outbox.flush());

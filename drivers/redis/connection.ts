@@ -144,6 +144,21 @@ export function isReply(error: unknown): error is Error {
     !/^E(CONN|PIPE|TIMEDOUT|HOST|NET|AI_)/.test(error.message);
 }
 
+/** Its parts are decoded later, where an error of that would name neither the setting nor what is wrong. */
+function refuseEncoding(url: URL | null): void {
+  const parts = url === null
+    ? []
+    : [["user", url.username], ["password", url.password], ["path", url.pathname]];
+  for (const [what, part] of parts) {
+    try {
+      decodeURIComponent(part);
+    } catch {
+      const expected = "a % that stands for itself is written %25";
+      throw new QueueError("CONFIG", `REDIS_URL: its ${what} has a % that encodes nothing: ${expected}`);
+    }
+  }
+}
+
 /**
  * A URL that ioredis understands.
  *
@@ -152,6 +167,7 @@ export function isReply(error: unknown): error is Error {
 export function checkUrl(url: string): string {
   if (url.startsWith("/") && !url.startsWith("//")) return url;
   const parsed = URL.canParse(url) ? new URL(url) : null;
+  refuseEncoding(parsed);
   if (parsed !== null && ["unix:", "redis+unix:"].includes(parsed.protocol) && parsed.pathname !== "") {
     return decodeURIComponent(parsed.pathname) + parsed.search;
   }

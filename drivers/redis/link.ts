@@ -79,7 +79,7 @@ export class Link {
     try {
       return await this.#call(command, extra);
     } catch (error) {
-      throw refused(error);
+      throw refused(error, keysOf(command));
     }
   }
 
@@ -89,7 +89,7 @@ export class Link {
     try {
       return await this.#call(["EVALSHA", sha, ...rest], 0);
     } catch (error) {
-      if (!isReply(error) || !error.message.startsWith("NOSCRIPT")) throw refused(error);
+      if (!isReply(error) || !error.message.startsWith("NOSCRIPT")) throw refused(error, keys);
     }
     return await this.call(["EVAL", lua, ...rest]);
   }
@@ -170,7 +170,9 @@ export class Link {
     }
     this.#opening ??= this.#make().finally(() => this.#opening = null);
     return within(this.#deadline, this.#opening, "no connection").catch((cause) => {
-      throw cause instanceof QueueError ? cause : new QueueError(
+      if (cause instanceof QueueError) throw cause;
+      if (isAuthentication(cause)) throw refused(cause, []);
+      throw new QueueError(
         "REDIS",
         `Redis could not be reached, so nothing was changed: ${messageOf(cause)}`,
         { cause },
@@ -240,9 +242,35 @@ function lostReply(cause: unknown): QueueError {
   return error;
 }
 
-function refused(error: unknown): QueueError {
+/** @param keys The keys of the command, one of which may hold what it cannot work on. */
+function refused(error: unknown, keys: readonly string[]): QueueError {
   if (error instanceof QueueError) return error;
-  return new QueueError("REDIS", `Redis refused: ${messageOf(error)}`, { cause: error });
+  const said = `Redis refused: ${messageOf(error)}`;
+  if (isAuthentication(error)) {
+    const where = "see the user and the password in REDIS_URL, or in the option `redis`";
+    return new QueueError("REDIS", `${said}: nothing was changed; ${where}`, { cause: error });
+  }
+  if (!messageOf(error).startsWith("WRONGTYPE") || keys.length === 0) {
+    return new QueueError("REDIS", said, { cause: error });
+  }
+  const named = keys.slice(0, MOST_KEYS).map((key) => JSON.stringify(key)).join(", ");
+  const which = keys.length === 1 ? `the key ${named}` : `one of the keys ${named}`;
+  const more = keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : "";
+  const why = `${which}${more} is another program's: choose another REDIS_PREFIX, or remove it`;
+  return new QueueError("REDIS", `${said}: ${why}`, { cause: error });
+}
+
+/** How many keys an error names. */
+const MOST_KEYS = 5;
+
+/** The keys of a command: those that a script is given, or the word after its name. */
+function keysOf([name, ...rest]: readonly string[]): readonly string[] {
+  return name.startsWith("EVAL") ? rest.slice(2, 2 + Number(rest[1])) : rest.slice(0, 1);
+}
+
+/** Whether the server refused the user or the password, or wants them. */
+function isAuthentication(error: unknown): boolean {
+  return /^(WRONGPASS|NOAUTH)\b|^ERR (invalid password|AUTH\b)/i.test(messageOf(error));
 }
 
 /** What an error says. */

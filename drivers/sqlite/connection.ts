@@ -149,12 +149,29 @@ export function openNow(path: string, timeout: number): Library {
 /** SQLite's primary result codes that the driver tells apart: https://sqlite.org/rescode.html */
 export type Fault = "busy" | "other";
 
-/** What kind of error a library threw. Each reports SQLite's result code in a way of its own. */
+/** What kind of error a library threw. */
 export function faultOf(error: unknown): Fault {
+  const code = codeOf(error);
+  return code === 5 || code === 6 ? "busy" : "other";
+}
+
+/** By name, as `better-sqlite3` has them, and by text, which is all that Deno's exec() and `@db/sqlite` carry. */
+const CODES: readonly [code: number, name: string, text: RegExp][] = [
+  [5, "SQLITE_BUSY", /\bdatabase is locked\b/],
+  [6, "SQLITE_LOCKED", /\bdatabase table is locked\b/],
+  [8, "SQLITE_READONLY", /\battempt to write a readonly database\b/],
+  [11, "SQLITE_CORRUPT", /\bdatabase disk image is malformed\b/],
+  [14, "SQLITE_CANTOPEN", /\bunable to open database file\b/],
+  [26, "SQLITE_NOTADB", /\bfile is not a database\b/],
+];
+
+/** SQLite's primary result code, which each library reports in a way of its own; `null` where it is none of {@linkcode CODES}. */
+export function codeOf(error: unknown): number | null {
   const { errcode, code, errno, message } = error as Record<string, unknown>;
   const numeric = typeof errcode === "number" ? errcode : typeof errno === "number" ? errno : undefined;
-  if (numeric !== undefined) return (numeric & 255) === 5 || (numeric & 255) === 6 ? "busy" : "other";
-  if (typeof code === "string" && /^SQLITE_(BUSY|LOCKED)/.test(code)) return "busy";
-  // Deno's exec() and @db/sqlite carry the text alone.
-  return /\bdatabase (table )?is locked\b/.test(String(message)) ? "busy" : "other";
+  if (numeric !== undefined) return numeric & 255;
+  const known = CODES.find(([, name, text]) =>
+    typeof code === "string" && code.startsWith(name) || text.test(String(message))
+  );
+  return known?.[0] ?? null;
 }

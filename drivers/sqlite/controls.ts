@@ -78,10 +78,14 @@ export function cancelJob(connection: Connection, job: string): Cancelled | null
   return connection.run("UPDATE jobs SET cancelled = 1 WHERE id = ?", id) > 0 ? "cancelling" : null;
 }
 
-/** All that workers are told. */
+/**
+ * All that workers are told. A marked job may wait, as that of a paused queue does, and so may one whose worker died: they
+ * must not crowd out those that run, whose leases are the youngest. The signs keep SQLite to the index of the marked.
+ */
 export function readControls(connection: Connection): Controls {
   const cancelled = connection.all(
-    `SELECT CAST(id AS TEXT) AS id FROM jobs WHERE cancelled IS NOT NULL LIMIT ${MOST_CANCELLED}`,
+    `SELECT CAST(id AS TEXT) AS id FROM jobs WHERE cancelled IS NOT NULL AND +reserved_at IS NOT NULL
+      ORDER BY +reserved_at DESC LIMIT ${MOST_CANCELLED}`,
   );
   return { ...readTold(connection), cancelled: cancelled.map(({ id }) => String(id)) };
 }

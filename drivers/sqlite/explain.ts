@@ -1,0 +1,92 @@
+/**
+ * What SQLite's shortest errors mean: whose permission is missing, and what a file is that is no database.
+ *
+ * @module
+ */
+import { Buffer } from "node:buffer";
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { codeOf } from "./connection.ts";
+
+/** SQLite's primary result codes: https://sqlite.org/rescode.html */
+const READONLY = 8;
+const CORRUPT = 11;
+const CANTOPEN = 14;
+const NOTADB = 26;
+
+/**
+ * The error's own words, and after these what is the matter with the file, where that can be seen.
+ *
+ * @param path The file; `null` where there is none, or it is not known.
+ */
+export function explainFault(error: unknown, path: string | null): string {
+  const said = error instanceof Error ? error.message : String(error);
+  if (path === null) return said;
+  const code = codeOf(error);
+  const why = code === READONLY || code === CANTOPEN
+    ? forbidden(path)
+    : code === NOTADB || code === CORRUPT
+    ? damage(path)
+    : null;
+  return why === null ? said : `${said}: ${why}`;
+}
+
+/** Which permission is missing. */
+function forbidden(path: string): string | null {
+  const folder = dirname(path);
+  const cannotRead = refusal(path, constants.R_OK);
+  if (cannotRead === "ENOENT") {
+    return refusal(folder, constants.W_OK) === null ? null : `this user may not make a file in ${folder}`;
+  }
+  if (cannotRead !== null) return "this user may not read this file";
+  const cannotWrite = refusal(path, constants.W_OK);
+  if (cannotWrite === "EROFS") return "its file system is read-only";
+  if (refusal(folder, constants.W_OK) !== null) {
+    const beside = `${basename(path)}-wal and -shm`;
+    return `this user may not write in the folder ${folder}, where SQLite needs ${beside}; ` +
+      "reading works while another process has the file open";
+  }
+  return cannotWrite === null ? null : "this user may read this file, and not write it";
+}
+
+/** The code of the error by which the system refuses; `null` where it does not. */
+function refusal(path: string, mode: number): string | null {
+  try {
+    accessSync(path, mode);
+    return null;
+  } catch (error) {
+    return String((error as { code?: string }).code);
+  }
+}
+
+const MAGIC = "SQLite format 3\0";
+
+/** What is there in place of a database. */
+function damage(path: string): string | null {
+  const remedy = "restore it from a backup, or name another file";
+  const found = readHead(path);
+  if (found === null) return null;
+  const { head, size } = found;
+  if (head.toString("latin1", 0, MAGIC.length) !== MAGIC.slice(0, size)) {
+    return `this file is no SQLite database; it may be another one, or encrypted: ${remedy}`;
+  }
+  // https://sqlite.org/fileformat.html: the size of a page, where 1 stands for 65,536, and how many there are.
+  const pageSize = head.length < 32 ? 0 : head.readUInt16BE(16);
+  const whole = head.length < 32 ? 100 : (pageSize === 1 ? 65_536 : pageSize) * head.readUInt32BE(28);
+  if (size < whole) return `this file is cut off, ${size} of at least ${whole} bytes are there: ${remedy}`;
+  return `this file is damaged: ${remedy}; sqlite3's .recover saves what can be read`;
+}
+
+function readHead(path: string): { head: Buffer; size: number } | null {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const head = Buffer.alloc(100);
+      return { head: head.subarray(0, readSync(file, head, 0, head.length, 0)), size: fstatSync(file).size };
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return null; // it cannot be looked at: SQLite's own words must do
+  }
+}
