@@ -310,8 +310,26 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis: an eviction policy that loses jobs is refused",
-    edits: [["drivers/redis/server.ts", 'if (policy === "noeviction") return;', "return;"]],
+    edits: [["drivers/redis/server.ts", 'if (policy === "noeviction") return time;', "return time;"]],
     tests: ["redis"],
+  },
+  {
+    name: "Redis: a push is refused as a whole where one lane cannot take its jobs",
+    edits: [[
+      "drivers/redis/scripts.ts",
+      "local refusal = foreign(KEYS[key], key % 2 == 1 and 'LLEN' or 'ZCARD')",
+      "local refusal = false",
+    ]],
+    tests: ["redis_faults"],
+  },
+  {
+    name: "Redis: a snooze starts a generation",
+    edits: [[
+      "drivers/redis/member.ts",
+      "keepsPlace ? generation : nextGeneration(generation)",
+      "generation",
+    ]],
+    tests: ["redis_conformance", "model"],
   },
   {
     name: "Redis: the bell",
@@ -385,6 +403,11 @@ const FAILURES: readonly Mutation[] = [
 ];
 
 const WORKER: readonly Mutation[] = [
+  {
+    name: "weights: requests under way know of each other",
+    edits: [["core/shares.ts", "const change = credit - queue.credit - queue.ahead;", "const change = 0;"]],
+    tests: ["properties"],
+  },
   {
     name: "worker: what waits is handed back on stop",
     edits: [[
