@@ -239,12 +239,19 @@ export class LocalAttempt implements Attempt {
   failed({ problem, stack }: FailedOutcome): Promise<void> | null {
     const hook = this.#type?.failed;
     if (!hook) return null;
-    this.#hookSignal = new LazySignal();
-    const job = new RunningJob(this.held, this.job.tries, this.#hookSignal, this.#database, this.#report);
+    const signal = this.#hookSignal = new LazySignal();
+    const job = new RunningJob(this.held, this.job.tries, signal, this.#database, this.#report);
     const error = new Error(problem, this.#thrown ?? {});
     error.stack = stack ?? `Error: ${problem}`;
+    const timeout = this.#type!.timeout;
+    const late = () => tracedTo(job, () => signal.abort(hookTimeout(timeout!)));
+    const cancel = timeout === null ? () => {} : after(timeout, late);
     return tracedTo(job, async () => {
-      await hook(job, error);
+      try {
+        await hook(job, error);
+      } finally {
+        cancel();
+      }
     });
   }
 
@@ -301,6 +308,10 @@ export class LocalAttempt implements Attempt {
       retryIn: last ? 0 : backoffAfter(attempt, this.#backoff),
     };
   }
+}
+
+function hookTimeout(timeout: number): QueueError {
+  return new QueueError("TIMEOUT", `the failed hook timed out after ${seconds(timeout)}`);
 }
 
 function seconds(milliseconds: number): string {

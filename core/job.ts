@@ -85,7 +85,7 @@ export type FailedHook<Data = any, Db = any> = (job: Job<Data, Db>, error: Error
 export interface JobOptions<Data = any, Db = any> {
   /** Runs it. Left out where jobs are only dispatched and another program has the handler. */
   handle?: Handler<Data, Db>;
-  /** Runs after the job came to stand in `failed_jobs`. Default: nothing. */
+  /** Runs after the job came to stand in `failed_jobs`; its own `job.signal` is aborted after the `timeout`. Default: nothing. */
   failed?: FailedHook<Data, Db>;
   /** Attempts in total, at least 1. Default: the queue's `tries` (3). */
   tries?: number;

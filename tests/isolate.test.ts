@@ -7,6 +7,7 @@ import process from "node:process";
 import { describe, it, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { childCommand, withoutDebugger } from "../core/isolate/command.ts";
+import { dieWithParent } from "../core/isolate/orphan.ts";
 import { planProcesses } from "../core/isolate/options.ts";
 import { type ProcessesOptions, Queue, QueueError, type WorkEvent, type WorkOptions } from "../mod.ts";
 import { inFolder } from "./folder.ts";
@@ -174,6 +175,13 @@ function onBench(
       }
     }));
 }
+
+test("a process that cannot watch for the end of its worker says so, and goes on", async () => {
+  const lines: string[] = [];
+  await dieWithParent((() => "no data for a thread") as never, (line) => void lines.push(line));
+  assert.equal(lines.length, 1);
+  assert.match(lines[0], /^queue: no thread to watch for the end of the worker, .*: .*Error/);
+});
 
 describe("handlers in processes", () => {
   onBench("run in as many as were asked for, and not in the worker's", async (bench) => {

@@ -330,6 +330,29 @@ inSession("workOnce runs the hook, and waits for it", async (session) => {
   await run;
 });
 
+inSession("a hook has the job's timeout, from its own start: then its signal is aborted", async (session) => {
+  const reasons: string[] = [];
+  const hangs = (job: Job) =>
+    new Promise<void>((resolve) =>
+      job.signal.addEventListener("abort", () => {
+        reasons.push(job.signal.reason.message);
+        resolve();
+      })
+    );
+  const jobs = await session.queue({
+    mail: { handle: throws(new Error("no")), failed: hangs, tries: 1, timeout: { seconds: 30 } },
+    quick: { handle: throws(new Error("no")), failed: () => {}, tries: 1, timeout: { seconds: 30 } },
+  });
+  await jobs.dispatch("quick");
+  await jobs.dispatch("mail");
+  const worker = await session.work(jobs, { stopWhenEmpty: true });
+  await session.clock.advance(29_999);
+  assert.deepEqual(reasons, []);
+  await session.clock.advance(1);
+  assert.deepEqual(reasons, ["queue: the failed hook timed out after 30 s"]);
+  await worker.ended;
+});
+
 inSession("the hook does not run where the failure was not stored", async (session) => {
   const seen: unknown[] = [];
   const driver = changed(session.driver(":memory:"), { fail: () => Promise.resolve(false) });
@@ -406,7 +429,7 @@ inSession("a hook has a signal of its own, which a stop aborts", async (session)
   const signals: AbortSignal[] = [];
   const jobs = await session.queue({
     mail: {
-      timeout: 100,
+      timeout: 6000,
       handle: (job: Job) => new Promise<void>((done) => job.signal.addEventListener("abort", () => done())),
       failed: (job: Job) => {
         signals.push(job.signal);
@@ -416,7 +439,7 @@ inSession("a hook has a signal of its own, which a stop aborts", async (session)
   }, { tries: 1 });
   await jobs.dispatch("mail");
   const worker = await session.work(jobs, { grace: 5000 });
-  await session.clock.advance(100);
+  await session.clock.advance(6000);
   assert.equal(signals[0].aborted, false, "the timeout aborted the handler's");
   const stopping = worker.stop();
   await session.clock.advance(4999);

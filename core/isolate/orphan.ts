@@ -22,14 +22,19 @@ setInterval(() => {
 }, 500);
 `;
 
-/** Kills this process within a second once `parent` is its parent no more. */
+/** Kills this process within a second once `parent` is its parent no more. Never rejects. */
 export async function dieWithParent(parent: number, log: (line: string) => void): Promise<void> {
-  const { Worker } = await import("node:worker_threads");
-  const thread = new Worker(WATCH, { eval: true, workerData: parent });
-  thread.on("error", (error) => {
+  const complain = (error: unknown): void => {
     log(
       `queue: no thread to watch for the end of the worker, so that a job that spins may outlive it: ${error}`,
     );
-  });
-  thread.unref();
+  };
+  try {
+    const { Worker } = await import("node:worker_threads");
+    const thread = new Worker(WATCH, { eval: true, workerData: parent });
+    thread.on("error", complain);
+    thread.unref();
+  } catch (error) {
+    complain(error);
+  }
 }
