@@ -43,7 +43,8 @@ const commands: Record<RuntimeName, (files: string[], outlets: Outlets) => strin
     ...files.map((file) => `./${file}`),
   ],
   node: (files, { xml }) => [
-    ...["--test", "--test-reporter=spec", "--test-reporter-destination=stdout"],
+    // Two files at a time, since each is a process that must start first, and mostly waits.
+    ...["--test", "--test-concurrency=2", "--test-reporter=spec", "--test-reporter-destination=stdout"],
     ...["--test-reporter=junit", `--test-reporter-destination=${xml}`, ...files],
   ],
 };
