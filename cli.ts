@@ -25,6 +25,7 @@ import { CommandError } from "./cli/command_error.ts";
 import { isMain } from "./cli/is_main.ts";
 import { withOutput } from "./cli/output.ts";
 import { run } from "./cli/program.ts";
+import { unsupported } from "./cli/runtime.ts";
 import { type Jobs, QueueError, type QueueErrorCode } from "./mod.ts";
 
 /** Errors of what was asked for, not of the store. */
@@ -52,6 +53,11 @@ const MISUSE: readonly QueueErrorCode[] = ["CONFIG", "PAYLOAD", "UNKNOWN"];
  */
 export function main(argv: readonly string[], jobs?: Jobs): Promise<number> {
   return withOutput(async (output) => {
+    const fault = unsupported(process.versions);
+    if (fault !== null) {
+      output.problem(fault);
+      return 2;
+    }
     try {
       return await run(argv, jobs, output);
     } catch (error) {

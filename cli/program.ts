@@ -134,7 +134,7 @@ function addWork(program: Command, act: Act, fromModule: boolean): void {
     .option("--stop-when-empty", "stop when no job is due")
     .option(
       "--max-jobs <n>",
-      "stop after this many jobs; with --processes: replace a process after this many",
+      "stop after this many attempts; with --processes: replace a process after this many",
       wholeNumber(1),
     )
     .option("--max-time <duration>", `stop after this long: ${DURATION_SYNTAX}`, duration(1))

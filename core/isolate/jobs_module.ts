@@ -26,7 +26,7 @@ export async function loadJobs(module: string | URL): Promise<Jobs> {
   } catch (error) {
     if (error instanceof QueueError) throw error;
     const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw refuse(`failed to load: ${firstLine(why)}`);
+    throw refuse(`failed to load: ${firstLine(why)}${remedyFor(why)}`);
   }
   const fault = faultOf(loaded.default);
   if (fault !== undefined) {
@@ -49,6 +49,12 @@ function settled<Module>(loading: Promise<Module>, fault: () => QueueError): Pro
     process.once("beforeExit", idle);
     loading.finally(() => process.removeListener("beforeExit", idle)).then(resolve, reject);
   });
+}
+
+/** A compiled program, or one file, has this package within, where a module beside it cannot find it. */
+function remedyFor(why: string): string {
+  if (!/["'`]@x\/queue[/"'`]/.test(why)) return "";
+  return "; put the package into a node_modules beside the module, or bundle the module with it";
 }
 
 function firstLine(text: string): string {
