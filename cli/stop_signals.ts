@@ -4,13 +4,16 @@ import process from "node:process";
 /** SIGHUP comes when the terminal goes: a worker that was started there stops as at the others. */
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** Calls `first` on the first of these signals and `second` on the next; returns what stops that. */
+/**
+ * Calls `first` on the first of these signals and `second` on the next; returns what stops that. A SIGHUP is none that
+ * comes second: a terminal that is closed sends it twice at once, from its shell and from the system.
+ */
 export function onStopSignals(first: () => void, second: () => void): () => void {
   const goesOn = ignoresHangup();
   let seen = 0;
   // It listens all the same where it goes on: Deno takes SIGHUP for itself as soon as there is a listener for any signal.
   const received = (signal: NodeJS.Signals): void => {
-    if (signal === "SIGHUP" && goesOn) return;
+    if (signal === "SIGHUP" && (goesOn || seen > 0)) return;
     seen++;
     if (seen === 1) return first();
     // From here on a signal ends the process, should a handler block even this.

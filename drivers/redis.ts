@@ -57,7 +57,7 @@ import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun } from "./redis/link.ts";
 import { dueOf, newId } from "./redis/id.ts";
 import { unmarked } from "./redis/marked.ts";
-import { fromMember, generationOf, memberBefore, memberOf, toMember } from "./redis/member.ts";
+import { fromMember, generationOf, memberBefore, memberOf, membersAfter, toMember } from "./redis/member.ts";
 import {
   CLEAR,
   COMPLETE,
@@ -120,7 +120,7 @@ const MOST_CHANGES = 10;
 const MOST_LOOKS = 4;
 
 /** By how many attempts a job may be further whose settlement was lost, for all that is looked at. */
-const LATER = [0, 1, 2, 3];
+const LATER = 3;
 
 /** How many values one command of a script takes at most. */
 const LOT = 1000;
@@ -951,12 +951,11 @@ export class RedisDriver implements Driver {
 
   /**
    * Whether a job that was not found held has left this store. Where the first call of a settlement was lost on its way
-   * there, the job may have been reserved anew meanwhile, some times even.
+   * there, the job may have been reserved anew meanwhile, some times even, and snoozed.
    */
   async #isGone(held: Reservation): Promise<boolean> {
     const { keys } = this.#lanes.of(held.queue, held.priority);
-    const members = LATER.map((attempts) => memberOf({ ...held, attempt: held.attempt + attempts }));
-    return await this.#link.run(SEEN, keys, members) === 0;
+    return await this.#link.run(SEEN, keys, membersAfter(held, LATER)) === 0;
   }
 
   async #isHeld(held: Reservation): Promise<boolean> {

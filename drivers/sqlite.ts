@@ -71,6 +71,7 @@ import {
 } from "./sqlite/failed_jobs.ts";
 import {
   identityOf,
+  isWritable,
   makeFolder,
   type Warn,
   warnOfJournal,
@@ -144,6 +145,7 @@ export class SqliteDriver implements Driver {
     this.#turn = new Turn({
       connect: () => this.#open(),
       verify: () => this.#verifyFile(),
+      refused: () => this.#reopenWritable(),
       watch: this.#watch,
       stored: () => this.#bell.ring(),
       leaveAt: () => this.#leaveAt,
@@ -559,15 +561,27 @@ export class SqliteDriver implements Driver {
     if (!isConnection(this.#options.database)) {
       // The next call opens what is there then, such as a restored backup.
       this.#handlers?.close();
-      this.#connection?.close();
-      this.#connection = null;
-      this.#opening = null;
-      this.#turn.drop();
+      this.#drop();
     }
     throw new QueueError(
       "DB",
       `${path} was deleted or replaced while it was open: this call changed nothing that is there now`,
     );
+  }
+
+  /** SQLite goes on reading only, once it opened a file so, though this user may write it by now. */
+  #reopenWritable(): void {
+    if (this.#file !== null && !isConnection(this.#options.database) && isWritable(this.#file.path)) {
+      this.#drop();
+    }
+  }
+
+  /** The next call opens the file anew. */
+  #drop(): void {
+    this.#connection?.close();
+    this.#connection = null;
+    this.#opening = null;
+    this.#turn.drop();
   }
 
   #explain(error: unknown): QueueError {

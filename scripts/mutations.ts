@@ -174,6 +174,11 @@ const SQLITE: readonly Mutation[] = [
     tests: ["faults"],
   },
   {
+    name: "SQLite: a file that may be written again is opened anew",
+    edits: [["drivers/sqlite.ts", "refused: () => this.#reopenWritable(),", "refused: () => {},"]],
+    tests: ["unreadable"],
+  },
+  {
     name: "SQLite: the bell",
     edits: [["drivers/sqlite.ts", "stored: () => this.#bell.ring(),", "stored: () => {},"]],
     tests: ["sqlite", "worker"],
@@ -244,6 +249,24 @@ const REDIS: readonly Mutation[] = [
       "try {\n        return await this.#clearing(held, over",
     ]],
     tests: ["redis_conformance"],
+  },
+  {
+    name: "Redis: a lost settlement's job is looked for among the snoozed ones",
+    edits: [[
+      "drivers/redis/member.ts",
+      "new Set([generation, Math.max(1, generation)])",
+      "new Set([generation])",
+    ]],
+    tests: ["redis_faults"],
+  },
+  {
+    name: "Redis: snoozes do not use up the generations",
+    edits: [[
+      "drivers/redis/member.ts",
+      "keepsPlace ? generation : Math.max(1, generation)",
+      "keepsPlace ? generation : nextGeneration(generation)",
+    ]],
+    tests: ["redis"],
   },
   {
     name: "Redis: a settlement whose reply was lost is known to have been made",

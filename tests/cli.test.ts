@@ -723,6 +723,21 @@ for (const { name, command } of [ownRuntime()]) {
         })
       )).then(() => {}));
 
+    it("gives the running job its time though SIGHUP comes twice, as from a terminal that is closed", () =>
+      inProject(async (cwd) => {
+        await seed(cwd, ["patient"]);
+        const worker = start(["queue:work"], { cwd });
+        await worker.saw("START");
+        worker.signal("SIGHUP");
+        await worker.saw("a second signal stops at once\n");
+        worker.signal("SIGHUP");
+        writeFileSync(join(cwd, "go"), "");
+        const { status, stdout, stderr } = await worker.ended;
+        assert.equal(status, 0, stderr);
+        assert.doesNotMatch(stdout, /stopping at once/);
+        assert.match(stdout, /DONE\n$/);
+      }));
+
     it("goes on at SIGHUP where that was ignored at its start, as far as the runtime remembers", () =>
       inProject(async (cwd) => {
         await seed(cwd, ["patient"]);

@@ -28,7 +28,7 @@ interface ModelJob extends NewJob {
   readonly id: string;
   state: "waiting" | "reserved" | "failed";
   attempts: number;
-  /** How often it was retried or snoozed. */
+  /** How often it was retried; and one more where it was snoozed before that. */
   generation: number;
   dueAt: number;
   /** Its place in a line without times; `null` while it is delayed. */
@@ -140,7 +140,7 @@ export class Model {
     if (job === null) return;
     if (!how.counted) {
       job.attempts--;
-      if (how.delay !== null) job.generation++;
+      if (how.delay !== null) job.generation = Math.max(1, job.generation);
     }
     this.#wait(job, how.delay, true);
   }

@@ -296,6 +296,29 @@ onRedis("a wait is by one clock, whatever the machines' own say", async (place) 
   for (const { waited } of jobs) assert.ok(waited! < 60_000, `${waited} ms`);
 });
 
+onRedis("a job that was snoozed many times is not settled by a worker that held it before", async (place) => {
+  const [stale, driver] = [place.driver(), place.driver()];
+  let now = T;
+  const snooze = async (): Promise<void> => {
+    const [held] = await take(driver, { now });
+    assert.equal(await driver.release(held, { delay: 1000, counted: false }, now), true);
+    now += 1000;
+  };
+  await driver.push([job()], now);
+  await snooze();
+  const [before] = await take(stale, { now });
+  now += LEASE;
+  const [failed] = await take(driver, { now });
+  assert.equal(await driver.fail(failed, { error: "x", stack: null, failedAt: now }), true);
+  await driver.retry({ after: null, limit: 1 }, now);
+  for (let snoozes = 0; snoozes < 20; snoozes++) {
+    const [held] = await take(driver, { now });
+    assert.equal(await stale.complete({ ...before }), false, `after ${snoozes} snoozes`);
+    assert.equal(await driver.release(held, { delay: 1000, counted: false }, now), true);
+    now += 1000;
+  }
+});
+
 onRedis("an id that says nothing of its time, as another program's, makes up no wait", async (place) => {
   const driver = place.driver();
   const { server: { client }, prefix } = place;

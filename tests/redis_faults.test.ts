@@ -432,6 +432,42 @@ withServer(
   },
 );
 
+withServer(
+  "a settlement that never arrived, and whose job was snoozed by another meanwhile, is known to be lost",
+  async (server) => {
+    const proxy = await SilentProxy.start(server.port);
+    const cut = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });
+    const other = new RedisDriver({ url: server.url, database: ":memory:", deadline: DEADLINE });
+    const snooze = { delay: 60_000, counted: false };
+    try {
+      await cut.push([job({ payload: "done" }), job({ payload: "failed" })], null);
+      const [done, failed] = await take(cut, { limit: 2, now: null });
+      const act: (() => Promise<boolean>)[] = [
+        () => cut.complete(done),
+        () => cut.fail(failed, { error: "x", stack: null, failedAt: Date.now() }),
+      ];
+      for (const one of act) {
+        await cut.open();
+        proxy.silent = true;
+        await assert.rejects(one(), (error: QueueError) => error.code === "REDIS");
+        proxy.silent = false;
+      }
+      for (let snoozes = 1, later = Date.now() + 1000; snoozes <= 2; snoozes++, later += 61_000) {
+        const taken = await take(other, { limit: 2, now: later, retryAfter: 1 });
+        assert.deepEqual(taken.map(({ attempt }) => attempt), [2, 2]);
+        for (const held of taken) assert.equal(await other.release(held, snooze, later), true);
+      }
+      for (const one of act) assert.equal(await one(), false, "it waits to run again");
+      assert.deepEqual(await cut.failed({ after: null, limit: 9 }), [], "and it has not failed");
+      assert.equal(await other.waiting(), 2);
+    } finally {
+      await cut.close();
+      await other.close();
+      await proxy.stop();
+    }
+  },
+);
+
 withServer("a settlement whose reply was lost is made again, and holds", async (server) => {
   const proxy = await SilentProxy.start(server.port);
   const driver = new RedisDriver({ url: proxy.url, database: ":memory:", deadline: DEADLINE });

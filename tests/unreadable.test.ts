@@ -1,6 +1,14 @@
 /** Stores that may not be written, or not be read, and files that are no store: what can be seen, and what is said. */
 import assert from "node:assert/strict";
-import { chmodSync, copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
@@ -9,7 +17,7 @@ import { SqliteDriver } from "../drivers/sqlite.ts";
 import { failure, job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { type Line, withPrograms } from "./process.ts";
-import { soon } from "./until.ts";
+import { soon, until } from "./until.ts";
 
 const LEASE = 90_000;
 /** Why permissions cannot be tried here. */
@@ -95,6 +103,21 @@ test(
     });
   },
 );
+
+test("a file that may be written again is written again", { skip }, async () => {
+  await inFolder(async (folder) => {
+    const { file, owner } = await stored(folder);
+    await owner.close();
+    chmodSync(folder, 0o777);
+    await withPrograms(async (start) => {
+      const program = start("looker", { file, until: "written" });
+      await until(() => program.lines.some(([word]) => word === "kept"), "a refusal");
+      for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o666);
+      assert.equal(await soon(program.ended, "the looker to end"), 0, program.errors);
+      assert.deepEqual(program.lines.at(-1), ["wrote"]);
+    });
+  });
+});
 
 test("a file that may not be read, and a folder where none may be made, are named", { skip }, async () => {
   await inFolder(async (folder) => {

@@ -1,10 +1,11 @@
 /**
  * How a job is written in Redis, in the original's format: `"<attempts> <id> <name>\n<payload>"`.
  *
- * A retry of a failed job counts its attempts from 0 again, and a snooze takes one back. So that a worker which still
- * holds an attempt of before cannot settle one of after, each starts a generation: the attempts get one leading zero more,
- * which is the same number to the original, too. The first generation, without a zero, is over for good then: only in that
- * one a job has been due since the time in its id.
+ * A retry of a failed job counts its attempts from 0 again. So that a worker which still holds an attempt of before cannot
+ * settle one of after, each retry starts a generation: the attempts get one leading zero more, which is the same number to
+ * the original, too. A snooze, which takes an attempt back, ends the first generation, which has no zero: only in that one
+ * a job has been due since the time in its id. It leaves the others as they are, as there are few of them, and a job may be
+ * snoozed every second.
  *
  * @module
  */
@@ -37,8 +38,19 @@ export function toMember(
 /** The member of a job that is given back as if it had not been reserved. */
 export function memberBefore(held: Reservation, keepsPlace: boolean): string {
   const generation = generationOf(held);
-  const next = keepsPlace ? generation : nextGeneration(generation);
+  const next = keepsPlace ? generation : Math.max(1, generation);
   return toMember(held.attempt - 1, held.id, held.name, held.payload, next);
+}
+
+/** The members that a reservation's job may have once it was reserved anew, by up to so many attempts, and snoozed. */
+export function membersAfter(held: Reservation, attempts: number): string[] {
+  const generation = generationOf(held);
+  return [...new Set([generation, Math.max(1, generation)])].flatMap((generation) =>
+    Array.from(
+      { length: attempts + 1 },
+      (_, more) => toMember(held.attempt + more, held.id, held.name, held.payload, generation),
+    )
+  );
 }
 
 /** The member under which a reservation is held. */

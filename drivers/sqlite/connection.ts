@@ -147,12 +147,12 @@ export function openNow(path: string, timeout: number): Library {
 }
 
 /** SQLite's primary result codes that the driver tells apart: https://sqlite.org/rescode.html */
-export type Fault = "busy" | "other";
+export type Fault = "busy" | "read-only" | "other";
 
 /** What kind of error a library threw. */
 export function faultOf(error: unknown): Fault {
   const code = codeOf(error);
-  return code === 5 || code === 6 ? "busy" : "other";
+  return code === 5 || code === 6 ? "busy" : code === 8 ? "read-only" : "other";
 }
 
 /** By name, as `better-sqlite3` has them, and by text, which is all that Deno's exec() and `@db/sqlite` carry. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Connection } from "./connection.ts";
 
@@ -14,6 +14,16 @@ export type Warn = (line: string) => void;
 export function identityOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? "" : `${stat.dev}:${stat.ino}`;
+}
+
+/** Whether this user may write a file. */
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Where the folder is missing. In Deno, a permission for the file alone does not let us look: opening it tells then. */

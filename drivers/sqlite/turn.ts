@@ -35,6 +35,8 @@ export interface Surroundings {
   connect(): Promise<Connection>;
   /** Throws where the open file is not the one that its name leads to. */
   verify(): void;
+  /** Called where a write was refused because the file, as it was opened, may only be read. */
+  refused(): void;
   /** Knows whether the app has a transaction open. */
   readonly watch: TransactionWatch;
   /** Called after a commit that made jobs ready. */
@@ -191,6 +193,10 @@ export class Turn {
     const error = this.#commit(connection, tasks);
     if (error === null) return;
     if (faultOf(error) === "busy") return this.#wait(tasks, "lock", error);
+    if (faultOf(error) === "read-only") {
+      this.#rejectAll(tasks, error);
+      return this.#around.refused();
+    }
     if (tasks.length === 1) return this.#rejectAll(tasks, error);
     // One task's fault must not fail the others.
     for (const [index, task] of tasks.entries()) {

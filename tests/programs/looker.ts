@@ -3,7 +3,7 @@ import process from "node:process";
 import { SqliteDriver } from "../../drivers/sqlite.ts";
 import { say } from "./say.ts";
 
-const { file } = JSON.parse(process.argv[2]) as { file: string };
+const { file, until } = JSON.parse(process.argv[2]) as { file: string; until?: "written" };
 
 // Root is held by none. What is imported from here on must be built in: nobody else may read where this lies.
 if (process.getuid!() === 0) {
@@ -20,10 +20,15 @@ try {
 } catch (error) {
   say("refused", (error as Error).message);
 }
-try {
-  await driver.pause("mail");
-  say("wrote");
-} catch (error) {
-  say("kept", (error as Error).message);
+for (let wrote = false; !wrote;) {
+  try {
+    await driver.pause("mail");
+    say("wrote");
+    wrote = true;
+  } catch (error) {
+    say("kept", (error as Error).message);
+    if (until === undefined) break;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 await driver.close();
