@@ -349,7 +349,7 @@ const REDIS: readonly Mutation[] = [
     name: "Redis: a snooze starts a generation",
     edits: [[
       "drivers/redis/member.ts",
-      "keepsPlace ? generation : nextGeneration(generation)",
+      "keepsPlace ? generation : Math.max(1, generation)",
       "generation",
     ]],
     tests: ["redis_conformance", "model"],
