@@ -1140,6 +1140,12 @@ for (const { name, command } of [ownRuntime()]) {
           ],
           ["map.ts", "export default new Map();", /: its default export is a Map; expected/],
           ["value.ts", "export default { mail: 7 };", /: its job "mail" is a number; expected/],
+          ["nothing.ts", "throw Object.create(null);", /: failed to load: threw {}$/],
+          [
+            "getter.ts",
+            "export default { get mail() { throw new Error('no key'); } };",
+            /: its default export cannot be read: Error: no key$/,
+          ],
           [
             "odd.ts",
             "export default { mail: { tries: 0, handle: () => {} } };",

@@ -680,6 +680,36 @@ onRedis(
   },
 );
 
+onRedis(
+  "a database that the server does not have is refused, and not exchanged for database 0",
+  async (place) => {
+    const { server, prefix } = place;
+    const none = place.driver({ url: `${server.url}/9999` });
+    await assert.rejects(
+      none.push([job()], T),
+      isRefusal("CONFIG", "REDIS_URL", "the database 9999", "DB index"),
+    );
+    await server.client.call(
+      "ACL",
+      "SETUSER",
+      "limited",
+      "reset",
+      "on",
+      ">right",
+      "~*",
+      "&*",
+      "+@all",
+      "-select",
+    );
+    const hidden = place.driver({ url: `redis://limited:right@127.0.0.1:${server.port}/1` });
+    await assert.rejects(
+      hidden.push([job()], T),
+      isRefusal("CONFIG", "REDIS_URL", "the database 1", "NOPERM"),
+    );
+    assert.deepEqual(await server.client.keys(`${prefix}*`), [], "nothing was stored in database 0");
+  },
+);
+
 onRedis("a user with a percent-encoded password, who may do no more than is needed", async (place) => {
   const { server, lines } = place;
   const rights = ["reset", "on", ">p@ss:w/rd %", "~app:*", "resetchannels", "-@all", ...NEEDED.split(" ")];

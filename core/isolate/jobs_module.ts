@@ -6,7 +6,7 @@
 import { isAbsolute, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { oneLine } from "../describe.ts";
+import { describe, oneLine } from "../describe.ts";
 import { QueueError } from "../errors.ts";
 import type { Jobs } from "../job.ts";
 
@@ -25,10 +25,15 @@ export async function loadJobs(module: string | URL): Promise<Jobs> {
     loaded = await settled(import(url.href), () => refuse("a top-level await in it never ends"));
   } catch (error) {
     if (error instanceof QueueError) throw error;
-    const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    const why = shown(error);
     throw refuse(`failed to load: ${firstLine(why)}${remedyFor(why)}`);
   }
-  const fault = faultOf(loaded.default);
+  let fault: string | undefined;
+  try {
+    fault = faultOf(loaded.default);
+  } catch (error) {
+    throw refuse(`its default export cannot be read: ${firstLine(shown(error))}`);
+  }
   if (fault !== undefined) {
     throw refuse(`${fault}; expected the map of jobs, such as export default { thumbnail: (job) => … }`);
   }
@@ -55,6 +60,15 @@ function settled<Module>(loading: Promise<Module>, fault: () => QueueError): Pro
 function remedyFor(why: string): string {
   if (!/["'`]@x\/queue[/"'`]/.test(why)) return "";
   return "; put the package into a node_modules beside the module, or bundle the module with it";
+}
+
+/** What a module threw, which may be anything. */
+function shown(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    return describe(error);
+  }
 }
 
 function firstLine(text: string): string {

@@ -82,6 +82,7 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       }
     };
     const single = await opened(new Redis(url, { ...strict, enableOfflineQueue: false }));
+    await select(single, single.options.db ?? 0);
     const client = await isCluster(single)
       ? await opened(
         new Cluster([{ host: single.options.host, port: single.options.port }], {
@@ -121,6 +122,26 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       },
     };
   };
+}
+
+/**
+ * Asks for the database once more: where the server refuses it, ioredis goes on in database 0, which is another queue's.
+ *
+ * @throws {QueueError} `CONFIG`
+ */
+async function select(
+  client: { select(database: number): Promise<unknown>; disconnect(): void },
+  database: number,
+): Promise<void> {
+  if (database === 0) return;
+  try {
+    await client.select(database);
+  } catch (cause) {
+    client.disconnect();
+    if (!isReply(cause) || !/^(ERR|NOPERM)/.test(cause.message)) throw cause;
+    const why = `the database ${database} cannot be selected: ${cause.message}`;
+    throw new QueueError("CONFIG", `REDIS_URL: ${why}; expected one that the server has`, { cause });
+  }
 }
 
 interface Stream {
