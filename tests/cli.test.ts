@@ -15,6 +15,7 @@ import { eventLine } from "../cli/work_lines.ts";
 import { type Jobs, Queue } from "../mod.ts";
 import { VERSION } from "../version.ts";
 import { inFolder } from "./folder.ts";
+import { sendSignal } from "./signal.ts";
 import { until } from "./until.ts";
 
 const CLI = fileURLToPath(new URL("../cli.ts", import.meta.url));
@@ -127,7 +128,7 @@ class Running {
   }
 
   signal(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): void {
-    process.kill(this.child.pid!, signal);
+    sendSignal(this.child.pid!, signal);
   }
 
   toJSON(): unknown {

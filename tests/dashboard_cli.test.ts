@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Queue } from "../mod.ts";
 import { inFolder } from "./folder.ts";
+import { sendSignal } from "./signal.ts";
 import { soon } from "./until.ts";
 import { Visitor } from "./visitor.ts";
 
@@ -55,8 +56,7 @@ class Command {
 
   /** Ends it as a supervisor does, and resolves with its exit status. */
   stop(): Promise<number | string> {
-    // In Deno, `child.kill()` makes the signal the way in which it ended, whatever becomes of it.
-    process.kill(this.#child.pid!, "SIGTERM");
+    sendSignal(this.#child.pid!, "SIGTERM");
     return soon(this.ended, "the dashboard to end");
   }
 

@@ -14,6 +14,7 @@ import { inFolder } from "./folder.ts";
 import { isAlive } from "./process.ts";
 import type { Told } from "./programs/isolated_jobs.ts";
 import { noRedis, RedisServer } from "./redis_server.ts";
+import { sendSignal } from "./signal.ts";
 import { soon, until } from "./until.ts";
 
 const MODULE = fileURLToPath(new URL("programs/isolated_jobs.ts", import.meta.url));
@@ -739,7 +740,7 @@ class Running {
   }
 
   kill(): void {
-    if (isAlive(this.pid)) process.kill(this.pid, "SIGKILL");
+    sendSignal(this.pid, "SIGKILL");
   }
 }
 

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseAddress } from "../cli/address.ts";
 import { Queue } from "../mod.ts";
 import { inFolder } from "./folder.ts";
+import { sendSignal } from "./signal.ts";
 import { soon, until } from "./until.ts";
 
 const CLI = fileURLToPath(new URL("../cli.ts", import.meta.url));
@@ -96,7 +97,7 @@ test("queue:work --metrics serves metrics and health beside the worker, on this 
     assert.deepEqual([health.status, (await health.json()).status], [200, "ready"]);
     assert.equal((await fetch(url)).status, 404);
     assert.equal((await fetch(`${url}/metrics`, { method: "POST" })).status, 405);
-    process.kill(worker.child.pid!, "SIGTERM");
+    sendSignal(worker.child.pid!, "SIGTERM");
     assert.equal(await soon(worker.ended, "the worker to end"), 0);
     await assert.rejects(fetch(`${url}/health`), "nobody listens any more");
   }));

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { type Jobs, Queue } from "../mod.ts";
 import { inFolder } from "./folder.ts";
 import { endShared, newPrefix, noRedis, sharedServer } from "./redis_server.ts";
+import { sendSignal } from "./signal.ts";
 import { soon, until } from "./until.ts";
 
 after(endShared);
@@ -43,7 +44,7 @@ class Monitor {
 
   signal(signal: "SIGTERM" | "SIGKILL"): void {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
-      process.kill(this.#child.pid!, signal);
+      sendSignal(this.#child.pid!, signal);
     }
   }
 }

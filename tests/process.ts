@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { sendSignal } from "./signal.ts";
 import { soon } from "./until.ts";
 
 /** What a program wrote on a line: a JSON array whose first element is a word. */
@@ -64,9 +65,9 @@ export class Program {
     return this.lines.filter((line) => line[0] === word);
   }
 
-  /** Sends a signal. In Deno, `child.kill()` twice sends nothing, so the process is named by its id. */
+  /** Sends a signal, unless it has ended. */
   signal(signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
-    if (!this.#over) process.kill(this.#child.pid!, signal);
+    if (!this.#over) sendSignal(this.#child.pid!, signal);
   }
 
   /** Ends it with `signal` and resolves with how it ended. */

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { Screen } from "./screen.ts";
+import { sendSignal } from "./signal.ts";
 import { soon, until } from "./until.ts";
 
 /** Why there is no pseudo-terminal here; `false` where there is one. */
@@ -83,7 +83,7 @@ export class InTerminal {
   }
 
   signal(signal: "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGKILL" | "SIGCONT"): void {
-    process.kill(this.pid, signal);
+    sendSignal(this.pid, signal);
   }
 
   /** The program's process. */
@@ -107,7 +107,7 @@ export class InTerminal {
   async kill(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       if (existsSync(join(this.#folder, "pid"))) this.signal("SIGKILL");
-      else process.kill(this.#child.pid!, "SIGKILL");
+      else sendSignal(this.#child.pid!, "SIGKILL");
     }
     await this.end();
     this.screen.dispose();

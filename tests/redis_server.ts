@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { Redis } from "ioredis";
+import { sendSignal } from "./signal.ts";
 import { until } from "./until.ts";
 
 const named: string | undefined = process.env.QUEUE_TEST_REDIS_SERVER;
@@ -106,7 +107,7 @@ export class RedisServer {
   async signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): Promise<void> {
     const child = this.#child!;
     const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-    process.kill(child.pid!, signal);
+    sendSignal(child.pid!, signal);
     if (signal === "SIGKILL") await ended;
   }
 

@@ -19,6 +19,7 @@ import { run } from "../../scripts/command.ts";
 import { findRuntime, root, type RuntimeName } from "../../scripts/runtimes.ts";
 import { newFolder } from "../folder.ts";
 import { freePort } from "../redis_server.ts";
+import { sendSignal } from "../signal.ts";
 import { soon, until } from "../until.ts";
 
 const FRAMEWORKS = {
@@ -226,7 +227,7 @@ class App {
 
   /** Sends the signal. */
   terminate(): void {
-    process.kill(this.#child.pid!, "SIGTERM");
+    sendSignal(this.#child.pid!, "SIGTERM");
   }
 
   /** What its store holds, looked at from here. */

@@ -7,8 +7,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { sendSignal } from "../signal.ts";
 import { soon } from "../until.ts";
 import type { Journal } from "./journal.ts";
 import type { Store } from "./store.ts";
@@ -128,9 +128,9 @@ export class Slot {
     }
   }
 
-  /** Sends a signal. In Deno, `child.kill()` twice sends nothing, so the process is named by its id. */
+  /** Sends a signal, unless it has ended. */
   signal(signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
-    if (!this.#over) process.kill(this.#child!.pid!, signal);
+    if (!this.#over) sendSignal(this.#child!.pid!, signal);
   }
 
   /** Sets the clock of its processes, by so many milliseconds off the machine's. */
