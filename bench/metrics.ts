@@ -1,72 +1,120 @@
 /**
- * What metrics cost: CPU time for each job that is dispatched and run, without and with them, in runs that take turns;
- * and CPU time for each scrape.
+ * What metrics cost: time for each job that is dispatched and run by an empty handler, without and with them, on SQLite
+ * in memory, where a job takes least, and in a file; and the time of a scrape.
  *
- *     deno run -A bench/metrics.ts [jobs in a run] [pairs of runs]
+ *     deno run -A bench/metrics.ts [jobs in a run] [rounds] [processes]
  *     bun bench/metrics.ts
  *     node bench/metrics.ts
  *
- * CPU time, as a machine that others use, too, leaves it nearly alone. One line of JSON at the end.
+ * The difference is smaller than what one process differs from the next. So in each of several there are four queues, two
+ * without and two with, which take turns, in rounds that begin with another one each time: a round gives one ratio. By
+ * how much the two of a kind differ is given as `control`: it must come out at 0, and as far as it does not, the figure
+ * is noise, too. CPU time beside that of the clock, as work of others leaves it more nearly alone; and the fastest runs
+ * of each kind beside all, as they met the least of it. One line of JSON for each store.
+ *
+ * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { metrics } from "../metrics.ts";
-import { Queue } from "../mod.ts";
+import { fileURLToPath } from "node:url";
+import { load } from "./machine.ts";
+import type { Measured, Pair, Round } from "./metrics_rounds.ts";
+import { run } from "./run.ts";
+import { findRuntime, HERE } from "./runtimes.ts";
 
-const JOBS = Number(process.argv[2] ?? 2000);
-const PAIRS = Number(process.argv[3] ?? 60);
-const CONCURRENCY = 100;
-const SCRAPES = 200;
-
-/** Microseconds of CPU time a job, dispatched and run. */
-async function run(queue: Queue): Promise<number> {
-  const before = process.cpuUsage();
-  for (let at = 0; at < JOBS; at += CONCURRENCY) {
-    await Promise.all(Array.from({ length: CONCURRENCY }, (_, index) => queue.dispatch("noop", at + index)));
+const [jobs = 200, rounds = 400, processes = 4] = process.argv.slice(2).map(Number);
+const runtime = findRuntime(HERE);
+const dir = fileURLToPath(new URL(".data", import.meta.url));
+mkdirSync(dir, { recursive: true });
+const folder = mkdtempSync(join(dir, "metrics-"));
+try {
+  const stores = { memory: [] as Measured[], file: [] as Measured[] };
+  for (let index = 0; index < processes; index++) {
+    for (const [store, results] of Object.entries(stores)) {
+      const databases = [0, 1, 2, 3].map((queue) =>
+        store === "memory" ? ":memory:" : join(folder, `${index}-${queue}.sqlite`)
+      );
+      // Which is opened first may matter.
+      const measured = [0, 1, 2, 3].map((queue) => (queue === 0 || queue === 3) === (index % 2 === 1));
+      results.push(
+        await run(runtime, "metrics_rounds.ts", { databases, measured, jobs, rounds }) as Measured,
+      );
+    }
   }
-  await queue.work({ concurrency: CONCURRENCY, stopWhenEmpty: true });
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / JOBS;
+  for (const [store, results] of Object.entries(stores)) {
+    console.log(JSON.stringify(summary(store, results)));
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function summary(store: string, measured: readonly Measured[]): object {
+  const all = measured.flatMap(({ rounds }) => rounds);
+  return {
+    runtime: `${HERE} ${runtime.version}`,
+    store,
+    jobs,
+    rounds,
+    processes,
+    load: round(load()),
+    microseconds: {
+      cpu: round(median(all.flatMap(({ cpu }) => cpu.without))),
+      clock: round(median(all.flatMap(({ clock }) => clock.without))),
+    },
+    percentOfCpu: percent(measured, ({ cpu }) => cpu),
+    percentOfClock: percent(measured, ({ clock }) => clock),
+    control: {
+      percentOfCpu: percent(measured, ({ cpu }) => twins(cpu)),
+      percentOfClock: percent(measured, ({ clock }) => twins(clock)),
+    },
+    nanosecondsOfCounting: Math.round(median(measured.map(({ counting }) => counting))),
+    // Without what the store is asked, once a second at most.
+    millisecondsOfScrape: round(median(measured.map(({ scrape }) => scrape))),
+  };
+}
+
+/**
+ * By how much a round costs more: the median, between what it lies (95 %), the middle half, and the median of each
+ * process; and by how much the fastest tenth of the runs with them costs more than that of those without.
+ */
+function percent(measured: readonly Measured[], timeOf: (one: Round) => Pair): object {
+  const more = (one: Round): number => (sum(timeOf(one).with) / sum(timeOf(one).without) - 1) * 100;
+  const fastest = (side: keyof Pair): number =>
+    sum(measured.map((one) => fast(one.rounds.flatMap((each) => timeOf(each)[side]))));
+  const all = measured.flatMap((one) => one.rounds.map(more)).sort((a, b) => a - b);
+  const at = (index: number): number => round(all[Math.max(0, Math.min(all.length - 1, Math.round(index)))]);
+  const middle = (all.length - 1) / 2;
+  // Of so many rounds, how many lie below the true median is binomial.
+  const reach = 0.98 * Math.sqrt(all.length);
+  return {
+    median: at(middle),
+    within: [at(middle - reach), at(middle + reach)],
+    quartiles: [at(middle / 2), at(middle * 1.5)],
+    processes: measured.map((one) => round(median(one.rounds.map(more)))),
+    fastest: round((fastest("with") / fastest("without") - 1) * 100),
+  };
 }
 
 function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 }
 
-const folder = mkdtempSync(join(tmpdir(), "queue-bench-"));
-const open = (name: string): Queue =>
-  new Queue({ database: join(folder, name), jobs: { noop: () => {} }, env: {} });
-const plain = open("plain.sqlite");
-const measured = open("measured.sqlite");
-const numbers = metrics(measured);
-const contenders = [plain, measured].map((queue) => ({ queue, times: [] as number[] }));
-for (let pair = -2; pair < PAIRS; pair++) {
-  // The order changes, too: what comes second finds a warmer machine.
-  for (const one of pair % 2 === 0 ? contenders : [...contenders].reverse()) {
-    const time = await run(one.queue);
-    if (pair >= 0) one.times.push(time);
-  }
+/** One of each kind against the other one of that kind. */
+function twins(pair: Pair): Pair {
+  return { without: [pair.without[0], pair.with[0]], with: [pair.without[1], pair.with[1]] };
 }
-const before = process.cpuUsage();
-for (let scrape = 0; scrape < SCRAPES; scrape++) await numbers.text();
-const scraped = process.cpuUsage(before);
-await plain.close();
-await measured.close();
-rmSync(folder, { recursive: true, force: true });
-const [without, with_] = contenders.map(({ times }) => times);
-const round = (number: number) => Number(number.toFixed(2));
-const sum = (times: readonly number[]) => times.reduce((all, time) => all + time, 0);
-console.log(JSON.stringify({
-  runtime: process.versions.deno ? "deno" : process.versions.bun ? "bun" : "node",
-  jobs: JOBS,
-  pairs: PAIRS,
-  microsecondsWithout: round(median(without)),
-  microsecondsWith: round(median(with_)),
-  percentOfMedianPair: round((median(with_.map((time, pair) => time / without[pair])) - 1) * 100),
-  percentOfAll: round((sum(with_) / sum(without) - 1) * 100),
-  // Without what the store is asked, once a second at most.
-  millisecondsOfScrape: round((scraped.user + scraped.system) / 1000 / SCRAPES),
-}));
+
+/** The mean of the fastest tenth. */
+function fast(times: readonly number[]): number {
+  const few = [...times].sort((a, b) => a - b).slice(0, Math.ceil(times.length / 10));
+  return sum(few) / few.length;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, number) => all + number, 0);
+}
+
+function round(number: number): number {
+  return Number(number.toFixed(2));
+}

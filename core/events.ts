@@ -131,7 +131,8 @@ export interface WorkEvent {
 /** Hears of one kind of event. What it throws, or rejects with, is logged and changes nothing. */
 export type QueueListener<Event extends keyof QueueEvents> = (event: QueueEvents[Event]) => unknown;
 
-const NAMES: readonly (keyof QueueEvents)[] = [
+/** What comes with each job, several times. */
+const OF_JOBS: readonly (keyof QueueEvents)[] = [
   "dispatched",
   "reserved",
   "started",
@@ -139,10 +140,9 @@ const NAMES: readonly (keyof QueueEvents)[] = [
   "released",
   "failed",
   "lost",
-  "storeFailed",
-  "workerStarted",
-  "workerStopped",
 ];
+
+const NAMES: readonly (keyof QueueEvents)[] = [...OF_JOBS, "storeFailed", "workerStarted", "workerStopped"];
 
 type AnyListener = (event: never) => unknown;
 
@@ -151,6 +151,11 @@ export class Listeners {
   readonly #log: Log;
   /** Those that count; replaced, as the lists are. */
   meters: readonly Meter[] = [];
+  /**
+   * Whether nobody hears any event of a job: then that is all that is asked for each. Metrics listen to other events, and
+   * to look for a list by the name of its event four times a job cost as much as the counting.
+   */
+  quiet = true;
   /** Replaced, not changed, so that one who leaves during an event disturbs nobody. */
   readonly #lists: { [Event in keyof QueueEvents]?: readonly AnyListener[] } = {};
 
@@ -175,11 +180,17 @@ export class Listeners {
     // One of its own, so that a function that was added twice is removed once.
     const entry: AnyListener = (payload) => listener(payload);
     this.#lists[event] = [...this.#lists[event] ?? [], entry];
+    this.quiet = this.#isQuiet();
     return () => {
       const left = this.#lists[event]?.filter((one) => one !== entry) ?? [];
       if (left.length > 0) this.#lists[event] = left;
       else delete this.#lists[event];
+      this.quiet = this.#isQuiet();
     };
+  }
+
+  #isQuiet(): boolean {
+    return !OF_JOBS.some((event) => this.has(event));
   }
 
   /** Whether anybody would hear it: asked before an event is made up. */
@@ -229,6 +240,7 @@ export function announce(
   outcome?: Outcome,
 ): void {
   if (type !== "started") { for (const meter of events.meters) meter.ended(attempt.job, type, duration!); }
+  if (onEvent === undefined && events.quiet) return;
   const why = RELEASED[type];
   const name = why === undefined ? type as Exclude<typeof type, "snoozed" | "handedBack"> : "released";
   const heard = events.has(name);
@@ -258,7 +270,7 @@ export function announce(
 /** Tells that these were reserved. */
 export function announceReserved({ events }: Audience, held: readonly Reservation[]): void {
   for (const meter of events.meters) meter.reserved(held);
-  if (!events.has("reserved")) return;
+  if (events.quiet || !events.has("reserved")) return;
   for (const one of held) events.emit({ type: "reserved", job: named(one), waited: one.waited ?? null });
 }
 

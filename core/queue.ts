@@ -325,7 +325,7 @@ export class Queue<const J extends Jobs = Jobs> {
 
   #announce(jobs: readonly NewJob[], dispatched: readonly Dispatched[]): void {
     for (const meter of this.#events.meters) meter.dispatched(jobs, dispatched);
-    if (!this.#events.has("dispatched")) return;
+    if (this.#events.quiet || !this.#events.has("dispatched")) return;
     dispatched.forEach(({ id, duplicate = false }, index) => {
       const { name, queue } = jobs[index];
       this.#events.emit({ type: "dispatched", job: { id, name, queue }, duplicate });

@@ -76,6 +76,38 @@ inSession("the life of a job is told, from its dispatch to its end", async ({ cl
   assert.deepEqual(heard, [{ type: "workerStopped", concurrency: 3, jobs: 4 }]);
 });
 
+inSession(
+  "each event of a job is heard by one who listens to nothing else, until they leave",
+  async ({ queue }) => {
+    const database = new DatabaseSync(":memory:");
+    const jobs: Queue = await queue({
+      good: () => {},
+      bad: () => {
+        throw new Error("no");
+      },
+      robbed: () => database.exec("UPDATE jobs SET token = token + 1"),
+    }, { database, tries: 2 });
+    const life = async (): Promise<void> => {
+      for (const name of ["good", "bad", "robbed"]) {
+        await jobs.dispatch(name);
+        await jobs.work({ stopWhenEmpty: true, maxJobs: 1 });
+        await jobs.workOnce(Date.now() + 60_000);
+      }
+      database.exec("DELETE FROM jobs");
+    };
+    for (const name of NAMES.slice(0, 7)) {
+      let heard = 0;
+      const leave = jobs.on(name, () => heard++);
+      await life();
+      assert.ok(heard > 0, name);
+      leave();
+      const before = heard;
+      await life();
+      assert.equal(heard, before, name);
+    }
+  },
+);
+
 inSession("what a stop hands back is told, begun or not", async ({ clock, queue, work }) => {
   const gate = new Gate();
   const jobs: Queue = await queue({ gate: gate.handle, quick: () => {} });
