@@ -9,22 +9,38 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { run } from "../../scripts/command.ts";
+import { root } from "../../scripts/runtimes.ts";
 import { inFolder } from "../folder.ts";
 import { until } from "../until.ts";
 
-/** Why there is no Docker to build with. */
+/** Why there is no Docker to build with, or no image to build on. */
 function missing(): string | false {
-  for (const asked of [["version"], ["compose", "version"]]) {
-    const { error, status, stderr } = spawnSync("docker", asked, { encoding: "utf8", timeout: 10_000 });
-    const why = error?.message ?? stderr.trim().split("\n").at(-1);
-    if (status !== 0) return `docker ${asked.join(" ")}: ${why}`;
-  }
-  return false;
+  return refusal(10, "version") || refusal(10, "compose", "version") ||
+    baseImages().reduce(
+      (why: string | false, image) =>
+        why || refusal(10, "image", "inspect", image) && refusal(300, "pull", "--quiet", image),
+      false,
+    );
+}
+
+/** Why `docker` refuses a command, or does not do it within so many seconds. */
+function refusal(seconds: number, ...args: readonly string[]): string | false {
+  const { error, status, stderr } = spawnSync("docker", args, { encoding: "utf8", timeout: seconds * 1000 });
+  if (status === 0) return false;
+  return `docker ${args.join(" ")}: ${error?.message ?? stderr.trim().split("\n").at(-1)}`;
+}
+
+/** The images of others that the files in deploy/ name. */
+function baseImages(): string[] {
+  const read = (name: string): string => readFileSync(join(root, "deploy", name), "utf8");
+  const stages = [...read("Dockerfile").matchAll(/^FROM (\S+)/gm)];
+  const services = [...read("compose.yaml").matchAll(/^ +image: (\S+)$/gm)];
+  return [...new Set([...stages, ...services].map(([, image]) => image!))];
 }
 
 /** Jobs that a stop meets while they run. */
