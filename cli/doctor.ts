@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import { flat } from "./one_line.ts";
 import type { Output } from "./output.ts";
 import { requireDatabase, storeName, withQueue } from "./open_queue.ts";
+import { slipLine } from "./slips.ts";
 
 /** The options of `queue:doctor`. */
 export interface DoctorOptions {
@@ -29,7 +30,17 @@ export async function doctor(options: DoctorOptions, context: Context): Promise<
   return bad === 0 ? 0 : 1;
 }
 
-async function look({ database }: DoctorOptions, { env }: Context): Promise<Finding[]> {
+async function look(options: DoctorOptions, context: Context): Promise<Finding[]> {
+  const misspelt = context.slips.map((slip): Finding => ({
+    what: "settings",
+    level: "warn",
+    found: slipLine(slip),
+    remedy: `rename it to ${slip.meant}, or to something less like it where it is another program's`,
+  }));
+  return [...misspelt, ...await lookAtStore(options, context)];
+}
+
+async function lookAtStore({ database }: DoctorOptions, { env }: Context): Promise<Finding[]> {
   const store = storeName(database, env);
   try {
     requireDatabase(database, env);

@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
 import { flat, oneLine } from "../cli/one_line.ts";
 import { storeName } from "../cli/open_queue.ts";
+import { slipsOf, VARIABLES } from "../cli/slips.ts";
 import { suggest } from "../cli/suggest.ts";
 import { table } from "../cli/table.ts";
 import { eventLine } from "../cli/work_lines.ts";
@@ -1119,6 +1120,37 @@ for (const { name, command } of [ownRuntime()]) {
         assert.match(stdout, name === "bun" ? /^7 7 hunter2$/m : /^7 undefined undefined$/m);
       }));
 
+    it("says which variable is near to a setting and is none, and works with what there is", () =>
+      inProject(async (cwd) => {
+        writeFileSync(join(cwd, ".env"), "QUEUE_RETRYAFTER=30\nQUEUE_TEST_TRIES=1\nTRIES=1\n");
+        const env = { QUEUE_CONECTION: "redis", QUEUE_NAME: "mail", DB_DATABASE: ":memory:" };
+        const ended = await expect(0, "queue:work --stop-when-empty", { cwd, env });
+        assert.equal(
+          ended.stderr,
+          "queue: QUEUE_CONECTION is no setting: did you mean QUEUE_CONNECTION?\n" +
+            "queue: QUEUE_RETRYAFTER is no setting: did you mean QUEUE_RETRY_AFTER?\n",
+        );
+        const examined = await expect(0, "queue:doctor --json", { cwd, env });
+        assert.equal(examined.stderr, "", "once");
+        const { findings } = JSON.parse(examined.stdout);
+        assert.deepEqual(findings[1], {
+          what: "settings",
+          level: "warn",
+          found: "QUEUE_RETRYAFTER is no setting: did you mean QUEUE_RETRY_AFTER?",
+          remedy:
+            "rename it to QUEUE_RETRY_AFTER, or to something less like it where it is another program's",
+        });
+        assert.equal((await expect(0, "queue:complete names", { cwd, env })).stderr, "", "a shell asks");
+        if (name !== "deno") return;
+        const rights = ["--no-prompt", `--config=${CONFIG}`, "--allow-read=.", "--allow-env=DB_DATABASE"];
+        const limited = await new Running(
+          [command[0]!, "run", ...rights, CLI, "queue:work", "--stop-when-empty"],
+          { cwd, env },
+        ).ended;
+        assert.equal(limited.status, 0);
+        assert.match(limited.stderr, /^queue: QUEUE_RETRYAFTER [^\n]*\n$/, "what may not be listed is not");
+      }));
+
     it("says in one line which jobs module is at fault, and why", () =>
       inFolder(async (cwd) => {
         const modules: [file: string, text: string, why: RegExp][] = [
@@ -1398,6 +1430,46 @@ describe("what the command line prints", () => {
     assert.equal(storeName(undefined, redis), "redis://127.0.0.1:6379");
     const REDIS_URL = "rediss://queue:pass/w@rd@cache.example:6380/2";
     assert.equal(storeName(undefined, { ...redis, REDIS_URL }), "rediss://cache.example:6380/2");
+  });
+
+  it("takes for a slip what is near to a setting, and leaves alone what may be another program's", () => {
+    const meant = (names: string[], env = {}) => slipsOf(names, env).map((slip) => slip.meant);
+    const slips: [name: string, meant: string][] = [
+      ["QUEUE_CONECTION", "QUEUE_CONNECTION"],
+      ["QUEUE_CONNETCION", "QUEUE_CONNECTION"],
+      ["QUEUE_RETRYAFTER", "QUEUE_RETRY_AFTER"],
+      ["QUEUE_TIRES", "QUEUE_TRIES"],
+      ["QUEU_TRIES", "QUEUE_TRIES"],
+      ["queue_tries", "QUEUE_TRIES"],
+      ["QUEUE_SYNCRONUS", "QUEUE_SYNCHRONOUS"],
+      ["QUEUE_WORKER", "QUEUE_WORKERS"],
+      ["QUEUE_JOB", "QUEUE_JOBS"],
+      ["DB_DATABSE", "DB_DATABASE"],
+    ];
+    for (const [name, right] of slips) assert.deepEqual(meant([name]), [right], name);
+    const others = [
+      ...VARIABLES,
+      ...[
+        "QUEUE_DRIVER",
+        "QUEUE_NAME",
+        "QUEUE_URL",
+        "QUEUE_HOST",
+        "QUEUE_PORT",
+        "QUEUE_PREFIX",
+        "QUEUE_TIMEOUT",
+      ],
+      ...["QUEUE_RATE", "QUEUE_LOGS", "QUEUE_FAILED_DRIVER", "QUEUE_TEST_TRIES", "REDIS_QUEUE", "DB_QUEUE"],
+      ...["DB_DATABASE2", "DB_DATABASES", "REDIS_URI", "REDIS_HOST", "REDIS_DB", "APP_NAME", "HOME", "Q", ""],
+    ];
+    assert.deepEqual(slipsOf(others, {}), []);
+    assert.deepEqual(meant(["REDIS_URI"], { QUEUE_CONNECTION: "redis" }), ["REDIS_URL"]);
+    assert.deepEqual(meant(["REDIS_URI"], { QUEUE_CONNECTION: "redis", REDIS_URL: "redis://a" }), []);
+    assert.deepEqual(meant(["DB_DATABSE"], { DB_DATABASE: "app.sqlite" }), []);
+    assert.deepEqual(
+      meant(["QUEUE_JOB", "QUEUE_JOB"]),
+      ["QUEUE_JOBS"],
+      "in .env and in the environment: once",
+    );
   });
 
   it("suggests what is near, and nothing where all is far", () => {

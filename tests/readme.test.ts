@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { describe, it, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { VARIABLES } from "../cli/slips.ts";
 import { readSettings } from "../core/config.ts";
 import { type Jobs, Queue, QueueError } from "../mod.ts";
 import { VERSION } from "../version.ts";
@@ -387,7 +388,10 @@ describe("the settings in README", () => {
     const options = await expected(() => new Queue({ jobs: {}, nonsense: 1 } as unknown as { jobs: Jobs }));
     assert.deepEqual(column(1), options.filter((name) => name !== "jobs"));
     const [, list] = /const VARIABLES = \[([^\]]*)\]/.exec(read("core/config.ts"))!;
-    assert.deepEqual(column(0), [...list.matchAll(/"(\w+)"/g)].map(([, name]) => name).sort());
+    const variables = [...list.matchAll(/"(\w+)"/g)].map(([, name]) => name).sort();
+    assert.deepEqual(column(0), variables);
+    // The dashboard's has its own place in README.
+    assert.deepEqual(VARIABLES.filter((name) => name !== "QUEUE_DASHBOARD_TOKEN"), variables);
   });
 
   it("have the defaults that it says", () => {
