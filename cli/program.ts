@@ -105,7 +105,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
-  program.showHelpAfterError();
+  program.showHelpAfterError("See --help");
   program.on("command:*", ([word]: string[]) => refuseCommand(program, word!));
   await program.parseAsync(argv, { from: "user" });
   return status;

@@ -235,7 +235,11 @@ for (const { name, command } of [ownRuntime()]) {
       inProject(async (cwd) => {
         await expect(2, "queue:wrok", { cwd });
         const slips: [line: string, ...answers: RegExp[]][] = [
-          ["queue:wrok", /unknown command 'queue:wrok'/, /Did you mean queue:work\?/, /^Usage:/m],
+          [
+            "queue:wrok",
+            /^queue: unknown command 'queue:wrok'\n\(Did you mean queue:work\?\)\nSee --help\n$/,
+          ],
+          ["--versoin", /^queue: unknown option '--versoin'\n\(Did you mean --version\?\)\nSee --help\n$/],
           ["work --once", /Did you mean queue:work\?/],
           [
             "queue:work --concurency=3",
@@ -253,7 +257,7 @@ for (const { name, command } of [ownRuntime()]) {
           ["queue:failed now", /too many arguments/],
           ["queue:failed \u001b]0;title\u0007", /too many arguments.*: +\]0;title +\./],
           ["queue:failed --after=abc", /--after/, /'abc'/, /an id as queue:failed shows it/],
-          ["queue:list", /unknown command 'queue:list'/],
+          ["queue:list", /^queue: unknown command 'queue:list'\nSee --help\n$/],
           ["queue:retry", /expected ids, all, or --name, --queue, --error, --older-than or --newer-than/],
           ["queue:retry all 7", /either all or ids/],
           ["queue:forget all --name=mail", /either ids or all, or --name, .*, not both/],
@@ -1104,7 +1108,23 @@ for (const { name, command } of [ownRuntime()]) {
           "no database at all, but text that is long enough",
         );
         const broken = await expect(1, "queue:doctor", { cwd });
-        assert.match(broken.stdout, /^BAD {3}store {2}.*not a database.*\n +-> see that/);
+        assert.match(
+          broken.stdout,
+          /^BAD {3}store {2}.*not a database.*\n +-> set DB_DATABASE, .* if it is this one, restore a backup\n/,
+        );
+        const folder = await expect(1, "queue:doctor --database=storage", { cwd });
+        assert.match(
+          folder.stdout,
+          /^BAD {3}store {2}storage: .*: this is a folder, and no file\n +-> .* the path of a file\n/,
+        );
+        if (name !== "node") return;
+        const flags = ["--no-experimental-sqlite", CLI, "queue:doctor"];
+        const { status, stdout } = await new Running([...command, ...flags], { cwd }).ended;
+        assert.equal(status, 1);
+        assert.match(
+          stdout,
+          /^BAD {3}runtime {2}this runtime has no node:sqlite: .*\n +-> install a newer version/,
+        );
       }));
 
     it("takes nothing from .env but the queue's own settings", () =>
