@@ -1243,6 +1243,29 @@ for (const { name, command } of [ownRuntime()]) {
         }
       }));
 
+    it("does not end in silence, and with 0, when the jobs module ends the process", () =>
+      inFolder(async (cwd) => {
+        const told = /^queue: jobs module .*\/jobs\.ts: it ended the process while it was being loaded\n/;
+        const ends: [how: string, status: number][] = [
+          ["process.exit();", 1],
+          [name === "deno" ? "Deno.exit(0);" : "process.exit(0);", 1],
+          ["await new Promise((resolve) => setTimeout(resolve, 10)); process.exit(3);", 3],
+        ];
+        for (const [how, status] of ends) {
+          writeFileSync(join(cwd, "jobs.ts"), `${how}\nexport default { mail: () => {} };`);
+          const ended = await expect(status, "queue:work", { cwd });
+          assert.match(ended.stderr, told, how);
+          assert.equal(ended.stdout, "", how);
+        }
+        const processes = await expect(2, "queue:work --processes=1 --quiet", { cwd });
+        assert.match(processes.stderr, told);
+        assert.match(processes.stderr, /: its process ended before it could run jobs: exit 3\n$/);
+        writeFileSync(join(cwd, "jobs.ts"), "export default { mail: () => process.exit(0) };");
+        await expect(0, "queue:dispatch mail", { cwd });
+        const late = await expect(0, "queue:work --quiet", { cwd });
+        assert.equal(late.stderr, "", "what a handler does is its own affair");
+      }));
+
     it("prints no control characters of errors, names and ids, and no line that they forge", () =>
       inFolder(async (cwd) => {
         const forged = "first\u001b]0;title\u0007\nqueue: forged\r\nqueue: too\u2028";

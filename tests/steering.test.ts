@@ -307,6 +307,16 @@ inSession("the hook runs for a job whose tries were spent by workers that died",
   assert.deepEqual(seen, [[id, "mail", 4, 3, { to: "you" }, "reserved 3 times without finishing"]]);
 });
 
+inSession("a job that one worker's death spent says so in good English", async (session) => {
+  const seen: unknown[] = [];
+  const db = new DatabaseSync(":memory:");
+  const jobs = await session.queue({ mail: hooked(seen) }, { database: db, tries: 1 });
+  const { id } = await jobs.dispatch("mail");
+  db.exec("UPDATE jobs SET attempts = 1");
+  await session.work(jobs);
+  assert.deepEqual(seen, [[id, "mail", 2, 1, null, "reserved once without finishing"]]);
+});
+
 inSession("the hook runs for a job without a handler here", async (session) => {
   const seen: unknown[] = [];
   const { failed } = hooked(seen);
