@@ -572,6 +572,16 @@ onRedis("an idle worker sends at most two commands a second", async ({ server, p
   await queue.close();
 }, { own: [] });
 
+onRedis("the first dispatch asks for the time with what it connects by, and not once more", async (place) => {
+  const { server } = place;
+  const times = async (): Promise<number> => {
+    const info = await server.client.info("commandstats");
+    return Number(/cmdstat_time:calls=(\d+)/.exec(info)?.[1] ?? 0);
+  };
+  await place.driver().push([job()], null);
+  assert.equal(await times(), 1);
+}, { own: [] });
+
 // Dispatching once
 
 onRedis("a dispatch with an id is stored once", async ({ server, prefix }) => {
