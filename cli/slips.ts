@@ -1,26 +1,9 @@
 import process from "node:process";
 import leven from "leven";
-import type { Environment } from "../mod.ts";
+import { type Environment, VARIABLES } from "../mod.ts";
 
-/** The variables that the queue and its command line read: as README has them. */
-export const VARIABLES = [
-  "APP_ENV",
-  "DB_DATABASE",
-  "QUEUE_CONNECTION",
-  "QUEUE_DASHBOARD_TOKEN",
-  "QUEUE_FAILED",
-  "QUEUE_GRACE",
-  "QUEUE_JOBS",
-  "QUEUE_MAX_PAYLOAD",
-  "QUEUE_METRICS",
-  "QUEUE_OTEL",
-  "QUEUE_RETRY_AFTER",
-  "QUEUE_SYNCHRONOUS",
-  "QUEUE_TRIES",
-  "QUEUE_WORKERS",
-  "REDIS_PREFIX",
-  "REDIS_URL",
-] as const;
+/** What may be meant. The dashboard reads its own by itself. */
+const MEANT = [...VARIABLES, "QUEUE_DASHBOARD_TOKEN"];
 
 /** A variable that nobody reads, and the one that is likely meant. */
 export interface Slip {
@@ -48,9 +31,9 @@ export function variableNames(): string[] {
  * that others read, too, counts only where that is not set, and would matter.
  */
 export function slipsOf(names: Iterable<string>, env: Environment): Slip[] {
-  const known = new Set<string>(VARIABLES);
+  const known = new Set(MEANT);
   return [...new Set(names)].filter((name) => !known.has(name)).sort().flatMap((name) => {
-    const meant = VARIABLES.find((variable) => isNear(name, variable, env));
+    const meant = MEANT.find((variable) => isNear(name, variable, env));
     return meant === undefined ? [] : [{ name, meant }];
   });
 }
