@@ -645,7 +645,29 @@ for (const { name, command } of [ownRuntime()]) {
         const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
         assert.match(stdout, / flaky +1 +1\/3 +\d+ ms +RETRY in 10 s: upstream 503$/m);
         assert.match(stdout, / broken +2 +1\/1 +\d+ ms +FAIL: broken x/);
+        assert.match(stdout, /\n1 job is delayed; the next is due in (10|9\.\d) s\n$/, "what it leaves");
         assert.equal(stderr, "");
+      }));
+
+    it("says what is delayed of its queues when it ends as nothing is due", () =>
+      inProject(async (cwd) => {
+        const [, , , all, some, none, json, quiet] = await session([
+          "queue:dispatch echo 1 --queue=mail --delay=2h",
+          "queue:dispatch echo 2 --queue=mail --delay=3h",
+          "queue:dispatch echo 3 --queue=images --delay=90m",
+          "queue:work --stop-when-empty",
+          "queue:work --stop-when-empty --queue=mail:2,other:1",
+          "queue:work --stop-when-empty --queue=other",
+          "queue:work --stop-when-empty --json",
+          "queue:work --stop-when-empty --quiet",
+        ], { cwd });
+        assert.match(all!.stdout, /^working [^\n]*\n3 jobs are delayed; the next is due in 1 h (30|29) m\n$/);
+        assert.match(
+          some!.stdout,
+          /^working [^\n]*\n2 jobs are delayed; the next is due in (2 h|1 h 59 m)\n$/,
+        );
+        assert.match(none!.stdout, /^working [^\n]*\n$/);
+        assert.deepEqual([json!.stdout, quiet!.stdout], ["", ""]);
       }));
 
     it("prints a line of JSON for each event, with the same keys in all", () =>
@@ -1286,7 +1308,7 @@ for (const { name, command } of [ownRuntime()]) {
         const printed = [await expect(0, "queue:work --quiet --stop-when-empty", { cwd })];
         assert.match(
           printed[0]!.stderr,
-          /^queue: job evil \[2J failed after 1 attempts: first \]0;title queue: forged queue: too$/m,
+          /^queue: job evil \[2J failed after 1 attempt: first \]0;title queue: forged queue: too$/m,
         );
         assert.match(printed[0]!.stderr, /^queue: job stray .*: first \]0;title queue: forged /m);
         printed.push(
