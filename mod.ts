@@ -125,6 +125,7 @@ export {
   type Environment,
   type RedisSettings,
   type SettingOptions,
+  VARIABLES,
 } from "./core/config.ts";
 export type { EventJob, QueueEvents, QueueListener, ReleaseReason, WorkEvent } from "./core/events.ts";
 export type { JobDetail, JobHolder, Reason, ReasonCode } from "./core/find.ts";

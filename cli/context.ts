@@ -1,6 +1,7 @@
 import { type Environment, type Jobs, loadJobs } from "../mod.ts";
 import { findJobs } from "./find_jobs.ts";
 import type { Output } from "./output.ts";
+import type { Slip } from "./slips.ts";
 
 /** What every command works with. */
 export interface Context {
@@ -8,6 +9,8 @@ export interface Context {
   readonly jobs: Jobs | undefined;
   /** The queue's settings. */
   readonly env: Environment;
+  /** What is set that was likely meant as one of them. */
+  readonly slips: readonly Slip[];
   /** The command line, as `main` got it. */
   readonly argv: readonly string[];
   /** Where it prints. */

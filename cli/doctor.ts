@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import { flat } from "./one_line.ts";
 import type { Output } from "./output.ts";
 import { requireDatabase, storeName, withQueue } from "./open_queue.ts";
+import { slipLine } from "./slips.ts";
 
 /** The options of `queue:doctor`. */
 export interface DoctorOptions {
@@ -29,7 +30,17 @@ export async function doctor(options: DoctorOptions, context: Context): Promise<
   return bad === 0 ? 0 : 1;
 }
 
-async function look({ database }: DoctorOptions, { env }: Context): Promise<Finding[]> {
+async function look(options: DoctorOptions, context: Context): Promise<Finding[]> {
+  const misspelt = context.slips.map((slip): Finding => ({
+    what: "settings",
+    level: "warn",
+    found: slipLine(slip),
+    remedy: `rename it to ${slip.meant}, or to something less like it where it is another program's`,
+  }));
+  return [...misspelt, ...await lookAtStore(options, context)];
+}
+
+async function lookAtStore({ database }: DoctorOptions, { env }: Context): Promise<Finding[]> {
   const store = storeName(database, env);
   try {
     requireDatabase(database, env);
@@ -42,31 +53,57 @@ async function look({ database }: DoctorOptions, { env }: Context): Promise<Find
   } catch (error) {
     // That there is nothing to look at is what was to be found out.
     if (!(error instanceof QueueError || error instanceof CommandError)) throw error;
-    return [ofError(error, store)];
+    return [findingOf(error, store)];
   }
 }
 
-function ofError(error: QueueError | CommandError, store: string): Finding {
+/** What helps against an error, by what it says; the first that fits. */
+const REMEDIES: readonly [says: RegExp, what: string, remedy: string][] = [
+  [/\bthis runtime has no node:sqlite\b/, "runtime", "install a newer version of it, or use another runtime"],
+  [
+    /^no database at /,
+    "store",
+    "set DB_DATABASE, or --database; the first dispatch, or queue:work, makes the file",
+  ],
+  [/\ba newer release made it\b/, "store", "install the release that the other workers of this store have"],
+  [
+    /\bthis file is (no SQLite database|cut off|damaged)\b/,
+    "store",
+    "set DB_DATABASE, or --database, to the queue's own file; if it is this one, restore a backup",
+  ],
+  [
+    /\bthis is a (folder|device)\b|\bis no folder$/,
+    "store",
+    "set DB_DATABASE, or --database, to the path of a file",
+  ],
+  [
+    /\bthis user may\b|\bread-only$/,
+    "store",
+    "run this as the user that the workers run as, or let this one read and write there",
+  ],
+  [
+    /^Redis could not be reached\b/,
+    "store",
+    "see that Redis runs, that REDIS_URL names it, and that this machine reaches it",
+  ],
+];
+
+/** @param store What a person knows the store by. */
+export function findingOf(error: QueueError | CommandError, store: string): Finding {
   const found = error.message.replace(/^queue: /, "");
-  if (error instanceof QueueError && error.code === "CONFIG") {
-    return {
-      what: "settings",
-      level: "bad",
-      found,
-      remedy: "set what is expected, in the environment or in .env",
-    };
-  }
-  const missing = error instanceof CommandError;
-  const isNewer = found.includes("a newer release made it");
+  const [, what, remedy] = REMEDIES.find(([says]) => says.test(found)) ??
+    (error instanceof QueueError && error.code === "CONFIG"
+      ? [null, "settings", "set what is expected, in the environment or in .env"]
+      : [
+        null,
+        "store",
+        "see that it runs, that this machine reaches it, and that this user may read and write it",
+      ]);
   return {
-    what: "store",
+    what,
     level: "bad",
-    found: found.includes(store) ? found : `${store}: ${found}`,
-    remedy: missing
-      ? "set DB_DATABASE, or --database; the first dispatch, or queue:work, makes the file"
-      : isNewer
-      ? "install the release that the other workers of this store have"
-      : "see that it runs, that this machine reaches it, and that this user may read and write it",
+    found: what !== "store" || found.includes(store) ? found : `${store}: ${found}`,
+    remedy,
   };
 }
 

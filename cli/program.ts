@@ -23,6 +23,7 @@ import { pause, type PauseOptions, resume } from "./pause_resume.ts";
 import { restart, type RestartOptions } from "./restart.ts";
 import { CHILD } from "./processes.ts";
 import { show, type ShowOptions } from "./show.ts";
+import { slipLine } from "./slips.ts";
 import { status, type StatusOptions } from "./status.ts";
 import { suggest } from "./suggest.ts";
 import { work, type WorkOptions } from "./work.ts";
@@ -42,8 +43,11 @@ Settings come from the environment, then from .env in the current folder:
 
 Exit status: 0 done; 1 the store failed, or nothing matched; 2 the command or a setting cannot work.`;
 
-/** Runs a command with what it needs to know of the process. */
-type Act = (command: (context: Context) => Promise<number>) => Promise<void>;
+/**
+ * Runs a command with what it needs to know of the process. `silent`: it says itself which settings were misspelt, or
+ * nobody reads what it says.
+ */
+type Act = (command: (context: Context) => Promise<number>, silent?: boolean) => Promise<void>;
 
 /**
  * Parses a command line, runs its command and returns the exit status.
@@ -52,9 +56,11 @@ type Act = (command: (context: Context) => Promise<number>) => Promise<void>;
  */
 export async function run(argv: readonly string[], jobs: Jobs | undefined, output: Output): Promise<number> {
   let status = 0;
-  const act: Act = async (command) => {
+  const act: Act = async (command, silent = false) => {
     // Not before: help must not fail on a setting.
-    status = await command({ jobs, env: readEnvironment(), argv, output });
+    const { env, slips } = readEnvironment();
+    if (!silent) { for (const slip of slips) output.problem(`queue: ${slipLine(slip)}`); }
+    status = await command({ jobs, env, slips, argv, output });
   };
   const program = new Command()
     .description("Background jobs on SQLite or Redis: work, look at and repair a queue.")
@@ -99,7 +105,7 @@ export async function run(argv: readonly string[], jobs: Jobs | undefined, outpu
   for (const command of program.commands) {
     command.showHelpAfterError(`Usage: ${command.name()} ${command.usage()}\nSee ${command.name()} --help`);
   }
-  program.showHelpAfterError();
+  program.showHelpAfterError("See --help");
   program.on("command:*", ([word]: string[]) => refuseCommand(program, word!));
   await program.parseAsync(argv, { from: "user" });
   return status;
@@ -174,7 +180,7 @@ function addChild(program: Command, act: Act): void {
   program.command(CHILD, { hidden: true })
     .description("Run the jobs that the queue:work which started this sends.")
     .helpOption("-h, --help", "print this")
-    .action(() => act(({ jobs }) => serveJobs(jobs)));
+    .action(() => act(({ jobs }) => serveJobs(jobs), true));
 }
 
 function addMove(program: Command, act: Act, verb: "retry" | "forget", summary: string): void {
@@ -289,7 +295,7 @@ function addDoctor(program: Command, act: Act): void {
         "Anything bad makes the exit status 1.",
     )
     .option("--json", "print one JSON document");
-  addDatabase(command).action((options: DoctorOptions) => act((context) => doctor(options, context)));
+  addDatabase(command).action((options: DoctorOptions) => act((context) => doctor(options, context), true));
 }
 
 function addDispatch(program: Command, act: Act, fromModule: boolean): void {
@@ -403,7 +409,7 @@ function addComplete(program: Command, act: Act): void {
     .description("Print what a shell asks for while somebody types.")
     .addArgument(new Argument("<what>", "what is asked for").choices(ASKED));
   addDatabase(command).action((what: (typeof ASKED)[number], options: { database?: string }) =>
-    act((context) => complete(what, options, context))
+    act((context) => complete(what, options, context), true)
   );
 }
 

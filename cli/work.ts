@@ -5,12 +5,14 @@ import {
   type Jobs,
   type Log,
   type Paused,
+  type Queue,
   QueueError,
   type WorkEvent,
 } from "../mod.ts";
 import type { Address } from "./address.ts";
 import { CommandError } from "./command_error.ts";
 import { type Context, jobsOf } from "./context.ts";
+import { formatDuration } from "./duration.ts";
 import { type LOG_FORMATS, type Logging, startLogging } from "./log.ts";
 import { measure, metricsAddress } from "./measure.ts";
 import { flat, oneLine } from "./one_line.ts";
@@ -97,6 +99,9 @@ export async function work(options: WorkOptions, context: Context): Promise<numb
           logFailures: !talks(options) && logging === null,
           onEvent: counted(running, printer(options, context, jobs)),
         });
+        if (options.stopWhenEmpty && talks(options) && !stop.signal.aborted) {
+          await tellOfDelayed(queue, names, output);
+        }
       } finally {
         await measuring.close();
       }
@@ -165,6 +170,20 @@ function warnOfPaused({ all, queues }: Paused, names: readonly string[] | null, 
     if (names !== null && !names.includes(queue)) continue;
     output.problem(`queue: ${queue} is paused: queue:resume --queue=${queue} lets workers go on`);
   }
+}
+
+/** Says what a worker that ends, as nothing is due, leaves for later: retries, too, of the jobs that it ran. */
+async function tellOfDelayed(queue: Queue, names: readonly string[] | null, output: Output): Promise<void> {
+  const served = (await queue.counts()).filter((one) => names === null || names.includes(one.queue));
+  const count = served.reduce((sum, { delayed }) => sum + delayed, 0);
+  if (count === 0) return;
+  const first = await Promise.all(
+    (names ?? [undefined]).map((name) => queue.delayed({ queue: name, limit: 1 })),
+  );
+  const next = Math.min(...first.flat().map(({ dueIn }) => dueIn));
+  const jobs = count === 1 ? "1 job is" : `${count.toLocaleString("en")} jobs are`;
+  const due = next === Infinity ? "" : `; the next is due in ${formatDuration(next)}`;
+  output.line(`${jobs} delayed${due}`);
 }
 
 function banner(options: WorkOptions, concurrency: number, { env }: Context, jobs: Jobs): string {

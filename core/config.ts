@@ -168,8 +168,8 @@ function isProduction(env: Environment): boolean {
   return env.APP_ENV === "production";
 }
 
-/** The variables that the queue reads. A new setting is added here, or it stays unread. */
-const VARIABLES = [
+/** The environment variables that the queue, and its command line, read: others are none of its settings. */
+export const VARIABLES: readonly string[] = [
   "APP_ENV",
   "DB_DATABASE",
   "QUEUE_CONNECTION",
@@ -185,7 +185,7 @@ const VARIABLES = [
   "QUEUE_WORKERS",
   "REDIS_PREFIX",
   "REDIS_URL",
-] as const;
+];
 
 /** The queue's variables of this process. One that Deno gives no permission for counts as not set. */
 export function processEnvironment(): Environment {

@@ -99,7 +99,6 @@ export class ControlKeeper {
         this.#failing = true;
       }
     }
-    for (const attempt of this.#running) attempt.keepReport();
     this.#cancelLook = null;
     if (this.#running.size > 0) this.#arm();
   }
@@ -191,11 +190,6 @@ class ControlledAttempt implements Attempt {
     this.#reporter.report(how);
   }
 
-  /** Stores the last word again before the store forgets it. */
-  keepReport(): void {
-    this.#reporter?.keep();
-  }
-
   /** Nothing more is passed on to its handler, nor from it. */
   letGo(): void {
     this.#over = true;
@@ -230,7 +224,7 @@ class ReportLog {
 class Reporter {
   readonly #held: Reservation;
   readonly #driver: Driver;
-  /** How long the store keeps it at least, in milliseconds; it is renewed while the handler is silent. */
+  /** How long the store keeps it at least, in milliseconds; a renewed lease renews that. */
   readonly #life: number;
   readonly #log: ReportLog;
   #latest: Omit<Progress, "at"> | null = null;
@@ -251,13 +245,6 @@ class Reporter {
   report(how: Omit<Progress, "at">): void {
     if (this.#over) return;
     this.#latest = how;
-    this.#stored = false;
-    this.#schedule();
-  }
-
-  /** Stores the last word again before the store forgets it. */
-  keep(): void {
-    if (this.#latest === null || performance.now() - this.#writtenAt < this.#life / 3) return;
     this.#stored = false;
     this.#schedule();
   }

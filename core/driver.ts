@@ -492,8 +492,8 @@ export interface Driver {
   /** What workers are told: cheap enough to be asked for each second. */
   controls(): Promise<Controls>;
   /**
-   * Keeps how far a job is, until it is settled, another attempt begins, or `life` milliseconds have passed at least;
-   * `false`, and nothing changed, where it is no longer held.
+   * Keeps how far a job is, until it is settled, another attempt begins, or `life` milliseconds have passed at least
+   * since this, or since its lease was renewed; `false`, and nothing changed, where it is no longer held.
    */
   report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean>;
   /** How far the job said that it is; `null` where it does not run, or has said nothing. */

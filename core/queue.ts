@@ -119,7 +119,10 @@ export interface WorkOptions {
    * short jobs, at the price that other processes cannot take them meanwhile. Default: 0.
    */
   prefetch?: number;
-  /** Stops once nothing is due and nothing runs. Default: `false`. */
+  /**
+   * Stops once nothing is due and nothing runs. A store that has failed for 30 s ends it, too: it then rejects with that
+   * error, as nobody knows what is due. Default: `false`.
+   */
   stopWhenEmpty?: boolean;
   /** Stops after this many jobs. Default: no limit. */
   maxJobs?: number;
@@ -362,9 +365,10 @@ export class Queue<const J extends Jobs = Jobs> {
 
   /**
    * Runs jobs until a signal or a limit stops it. A store error does not end it: it is logged, and tried again after
-   * 100 ms at first and 10 s at most.
+   * 100 ms at first and 10 s at most; for 30 s where it is to stop when nothing is due.
    *
-   * @throws {QueueError} `CONFIG` for options that cannot work, `DB` when the store cannot be opened.
+   * @throws {QueueError} `CONFIG` for options that cannot work; `DB` or `REDIS` when the store cannot be opened, or does
+   * not say whether something is due.
    */
   async work(options: WorkOptions = {}): Promise<void> {
     await this.#run(this.#checkWork(options), true);

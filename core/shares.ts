@@ -50,8 +50,8 @@ interface Asked {
   readonly want: number;
   readonly probed: readonly string[];
   readonly parts: ReadonlyMap<string, number>;
-  /** What it put ahead, by queue. */
-  readonly ahead: ReadonlyMap<string, number>;
+  /** What it put ahead. Not by name: a queue that is gone for a moment comes back with another account. */
+  readonly ahead: ReadonlyMap<Account, number>;
 }
 
 /**
@@ -116,12 +116,12 @@ export class Shares {
       ...[...parts].map(([queue, limit]) => ({ queue, limit })),
       ...rest.map((queue) => ({ queue, limit: want })),
     ];
-    const ahead = new Map<string, number>();
+    const ahead = new Map<Account, number>();
     for (const [name, credit] of credits) {
       const queue = this.#queues.get(name)!;
       const change = credit - queue.credit - queue.ahead;
       queue.ahead += change;
-      ahead.set(name, change);
+      ahead.set(queue, change);
     }
     this.#asked.set(shares, { want, probed, parts, ahead });
     return shares;
@@ -129,10 +129,7 @@ export class Shares {
 
   /** Ends a `divide`: what it put ahead is known now, or never will be. */
   forget(shares: readonly QueueShare[]): void {
-    for (const [name, change] of this.#asked.get(shares)?.ahead ?? []) {
-      const queue = this.#queues.get(name);
-      if (queue !== undefined) queue.ahead -= change;
-    }
+    for (const [queue, change] of this.#asked.get(shares)?.ahead ?? []) queue.ahead -= change;
     this.#asked.delete(shares);
   }
 

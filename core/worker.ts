@@ -98,6 +98,9 @@ const AHEAD = 10;
 /** How long a stopping worker goes on trying to store outcomes while the store fails, in milliseconds. */
 const SETTLE_DEADLINE = 10_000;
 
+/** How long one that ends when nothing is due goes on while the store does not say what is, in milliseconds. */
+const EMPTY_DEADLINE = 30_000;
+
 /** How long after a job started it is still suspected of a stray error, in milliseconds. */
 const SUSPECT = 1000;
 
@@ -140,6 +143,10 @@ export class Worker {
   #paused = false;
   #cancelWake: (() => void) | null = null;
   #failures = 0;
+  /** Since when the store has failed, in milliseconds of `performance.now()`. */
+  #failingSince = Infinity;
+  /** Why it ends without knowing whether all is done. */
+  #fault: QueueError | null = null;
   /** How long handlers take, in milliseconds: a mean in which the last ones weigh most. */
   #pace = Infinity;
   #ahead = 0;
@@ -189,7 +196,11 @@ export class Worker {
     });
   }
 
-  /** Works until a signal or a limit stops it and what it holds is settled. */
+  /**
+   * Works until a signal or a limit stops it and what it holds is settled.
+   *
+   * @throws {QueueError} Where it is to stop when nothing is due, and the store does not say what is.
+   */
   async run(): Promise<void> {
     const { signal, forceSignal, maxTime } = this.#options;
     const { slots } = this.#parts;
@@ -229,6 +240,7 @@ export class Worker {
         events.emit({ type: "workerStopped", concurrency, jobs: this.#started });
       }
     }
+    if (this.#fault !== null) throw this.#fault;
   }
 
   #slotsChanged(): void {
@@ -384,6 +396,8 @@ export class Worker {
       this.stop();
       return this.#finish();
     }
+    if (this.#failures === 0) this.#failingSince = performance.now();
+    this.#endUnknowing(this.#failingSince, error);
     // Of several that were under way, the first one has told of it.
     if (this.#paused) {
       if (this.#stopping) this.#finish();
@@ -393,6 +407,17 @@ export class Worker {
     this.#cancelWake?.();
     this.#cancelWake = after(waitAfter(this.#failures++), () => this.#resume());
     if (this.#stopping) this.#finish();
+  }
+
+  /** Whoever waits for the end of a worker that stops when nothing is due waits no longer for a store that fails. */
+  #endUnknowing(failingSince: number, cause: unknown): void {
+    if (!this.#options.stopWhenEmpty || isClosed(cause)) return;
+    if (performance.now() - failingSince < EMPTY_DEADLINE) return;
+    const code = cause instanceof QueueError ? cause.code : "DB";
+    const said = describe(cause).replace(/^queue: /, "");
+    const why = `the store has failed for ${EMPTY_DEADLINE / 1000} s, so whether a job is due is not known`;
+    this.#fault ??= new QueueError(code, `${why}: ${said}`, { cause });
+    this.stop();
   }
 
   #resume(): void {
@@ -472,6 +497,7 @@ export class Worker {
       } catch (error) {
         announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
+        this.#endUnknowing(failingSince, error);
         if (!isClosed(error) && !this.#givesUp(failingSince)) {
           if (failures === 0) {
             this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
@@ -731,7 +757,8 @@ function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
   } else if (outcome.verdict === "release") {
     log.warn(`queue: job ${name} failed (attempt ${held.attempt}), retrying: ${problem}`);
   } else {
-    log.error(`queue: job ${name} failed after ${held.attempt} attempts: ${problem}`);
+    const attempts = held.attempt === 1 ? "1 attempt" : `${held.attempt} attempts`;
+    log.error(`queue: job ${name} failed after ${attempts}: ${problem}`);
   }
 }
 

@@ -11,7 +11,6 @@ const LONGEST = 3_600_000;
 
 /** A stream of what the collector sees, which ends with the session. */
 export function events(collector: Collector, sessionEnds: number): Response {
-  const encoder = new TextEncoder();
   const ends = Math.min(sessionEnds, Date.now() + LONGEST);
   let leave = (): void => {};
   const body = new ReadableStream<Uint8Array>({
@@ -27,7 +26,7 @@ export function events(collector: Collector, sessionEnds: number): Response {
       const stop = collector.watch((seen) => {
         if (over) return;
         // One that reads more slowly misses states, and fills no memory.
-        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(eventOf(seen)));
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(eventOf(seen));
         if (Date.now() >= ends || ("over" in seen && seen.over)) end();
       });
       leave = () => {
@@ -42,7 +41,15 @@ export function events(collector: Collector, sessionEnds: number): Response {
   return stream(body);
 }
 
-function eventOf(seen: Seen): string {
+const encoder = new TextEncoder();
+
+/** What was seen last, as it is sent: every viewer gets the same. */
+let made: { seen: Seen; event: Uint8Array } | null = null;
+
+function eventOf(seen: Seen): Uint8Array {
+  if (made?.seen === seen) return made.event;
   const [name, data] = "state" in seen ? ["state", seen.state] : ["trouble", seen];
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  const event = encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  made = { seen, event };
+  return event;
 }

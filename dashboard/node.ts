@@ -81,7 +81,12 @@ function toRequest(incoming: IncomingMessage): Request {
 /** Resolves when more can be written, or nothing ever. */
 function drained(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    outgoing.once("drain", resolve);
-    outgoing.once("close", resolve);
+    const end = (): void => {
+      outgoing.off("drain", end);
+      outgoing.off("close", end);
+      resolve();
+    };
+    outgoing.on("drain", end);
+    outgoing.on("close", end);
   });
 }

@@ -271,7 +271,8 @@ export class RedisDriver implements Driver {
         const lot = mine.slice(from, from + LOT);
         const { keys, values, order } = this.#byLane(lot);
         const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
-        order.forEach((one, index) => kept[index] === 1 || lost.push(one));
+        const stillHeld = order.filter((one, index) => kept[index] === 1 || !lost.push(one));
+        await this.#controls.renew(stillHeld);
       }
       for (const one of lost) this.#app.handlers?.ended(one);
       return lost;
@@ -641,7 +642,9 @@ export class RedisDriver implements Driver {
 
   async #newIds(jobs: readonly NewJob[], moment: Moment): Promise<string[]> {
     if (moment === null && !this.#clock.isKnown) {
-      this.#clock.hear(await this.#link.call(["TIME"]) as string[]);
+      // To connect tells it, unless the server refuses INFO.
+      await this.#link.open();
+      if (!this.#clock.isKnown) this.#clock.hear(await this.#link.call(["TIME"]) as string[]);
     }
     const now = moment ?? this.#present();
     return jobs.map(({ delay }) => newId(now + delay));

@@ -9,10 +9,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { formatDuration, parseDuration } from "../cli/duration.ts";
 import { flat, oneLine } from "../cli/one_line.ts";
 import { storeName } from "../cli/open_queue.ts";
+import { slipsOf } from "../cli/slips.ts";
 import { suggest } from "../cli/suggest.ts";
 import { table } from "../cli/table.ts";
 import { eventLine } from "../cli/work_lines.ts";
-import { type Jobs, Queue } from "../mod.ts";
+import { type Jobs, Queue, VARIABLES } from "../mod.ts";
 import { VERSION } from "../version.ts";
 import { inFolder } from "./folder.ts";
 import { sendSignal } from "./signal.ts";
@@ -234,7 +235,11 @@ for (const { name, command } of [ownRuntime()]) {
       inProject(async (cwd) => {
         await expect(2, "queue:wrok", { cwd });
         const slips: [line: string, ...answers: RegExp[]][] = [
-          ["queue:wrok", /unknown command 'queue:wrok'/, /Did you mean queue:work\?/, /^Usage:/m],
+          [
+            "queue:wrok",
+            /^queue: unknown command 'queue:wrok'\n\(Did you mean queue:work\?\)\nSee --help\n$/,
+          ],
+          ["--versoin", /^queue: unknown option '--versoin'\n\(Did you mean --version\?\)\nSee --help\n$/],
           ["work --once", /Did you mean queue:work\?/],
           [
             "queue:work --concurency=3",
@@ -252,7 +257,7 @@ for (const { name, command } of [ownRuntime()]) {
           ["queue:failed now", /too many arguments/],
           ["queue:failed \u001b]0;title\u0007", /too many arguments.*: +\]0;title +\./],
           ["queue:failed --after=abc", /--after/, /'abc'/, /an id as queue:failed shows it/],
-          ["queue:list", /unknown command 'queue:list'/],
+          ["queue:list", /^queue: unknown command 'queue:list'\nSee --help\n$/],
           ["queue:retry", /expected ids, all, or --name, --queue, --error, --older-than or --newer-than/],
           ["queue:retry all 7", /either all or ids/],
           ["queue:forget all --name=mail", /either ids or all, or --name, .*, not both/],
@@ -318,7 +323,8 @@ for (const { name, command } of [ownRuntime()]) {
         printed(String.raw`${time}  echo {6}1 {7}1/3 +\d+ ms  DONE`);
         printed("echo null"); // where no payload is given
         printed("echo text");
-        assert.equal(lines.length, 9);
+        printed(String.raw`1 job is delayed; the next is due in (2 h|1 h 59 m)`);
+        assert.equal(lines.length, 10);
         assert.ok(!worked.stdout.includes("\u001b"), "no colour where there is no terminal");
         assert.equal(worked.stderr, "");
 
@@ -640,7 +646,29 @@ for (const { name, command } of [ownRuntime()]) {
         const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
         assert.match(stdout, / flaky +1 +1\/3 +\d+ ms +RETRY in 10 s: upstream 503$/m);
         assert.match(stdout, / broken +2 +1\/1 +\d+ ms +FAIL: broken x/);
+        assert.match(stdout, /\n1 job is delayed; the next is due in (10|9\.\d) s\n$/, "what it leaves");
         assert.equal(stderr, "");
+      }));
+
+    it("says what is delayed of its queues when it ends as nothing is due", () =>
+      inProject(async (cwd) => {
+        const [, , , all, some, none, json, quiet] = await session([
+          "queue:dispatch echo 1 --queue=mail --delay=2h",
+          "queue:dispatch echo 2 --queue=mail --delay=3h",
+          "queue:dispatch echo 3 --queue=images --delay=90m",
+          "queue:work --stop-when-empty",
+          "queue:work --stop-when-empty --queue=mail:2,other:1",
+          "queue:work --stop-when-empty --queue=other",
+          "queue:work --stop-when-empty --json",
+          "queue:work --stop-when-empty --quiet",
+        ], { cwd });
+        assert.match(all!.stdout, /^working [^\n]*\n3 jobs are delayed; the next is due in 1 h (30|29) m\n$/);
+        assert.match(
+          some!.stdout,
+          /^working [^\n]*\n2 jobs are delayed; the next is due in (2 h|1 h 59 m)\n$/,
+        );
+        assert.match(none!.stdout, /^working [^\n]*\n$/);
+        assert.deepEqual([json!.stdout, quiet!.stdout], ["", ""]);
       }));
 
     it("prints a line of JSON for each event, with the same keys in all", () =>
@@ -1103,7 +1131,23 @@ for (const { name, command } of [ownRuntime()]) {
           "no database at all, but text that is long enough",
         );
         const broken = await expect(1, "queue:doctor", { cwd });
-        assert.match(broken.stdout, /^BAD {3}store {2}.*not a database.*\n +-> see that/);
+        assert.match(
+          broken.stdout,
+          /^BAD {3}store {2}.*not a database.*\n +-> set DB_DATABASE, .* if it is this one, restore a backup\n/,
+        );
+        const folder = await expect(1, "queue:doctor --database=storage", { cwd });
+        assert.match(
+          folder.stdout,
+          /^BAD {3}store {2}storage: .*: this is a folder, and no file\n +-> .* the path of a file\n/,
+        );
+        if (name !== "node") return;
+        const flags = ["--no-experimental-sqlite", CLI, "queue:doctor"];
+        const { status, stdout } = await new Running([...command, ...flags], { cwd }).ended;
+        assert.equal(status, 1);
+        assert.match(
+          stdout,
+          /^BAD {3}runtime {2}this runtime has no node:sqlite: .*\n +-> install a newer version/,
+        );
       }));
 
     it("takes nothing from .env but the queue's own settings", () =>
@@ -1117,6 +1161,37 @@ for (const { name, command } of [ownRuntime()]) {
         const { stdout } = await expect(0, "queue:work --once", { cwd });
         // Bun reads .env by itself, before any program.
         assert.match(stdout, name === "bun" ? /^7 7 hunter2$/m : /^7 undefined undefined$/m);
+      }));
+
+    it("says which variable is near to a setting and is none, and works with what there is", () =>
+      inProject(async (cwd) => {
+        writeFileSync(join(cwd, ".env"), "QUEUE_RETRYAFTER=30\nQUEUE_TEST_TRIES=1\nTRIES=1\n");
+        const env = { QUEUE_CONECTION: "redis", QUEUE_NAME: "mail", DB_DATABASE: ":memory:" };
+        const ended = await expect(0, "queue:work --stop-when-empty", { cwd, env });
+        assert.equal(
+          ended.stderr,
+          "queue: QUEUE_CONECTION is no setting: did you mean QUEUE_CONNECTION?\n" +
+            "queue: QUEUE_RETRYAFTER is no setting: did you mean QUEUE_RETRY_AFTER?\n",
+        );
+        const examined = await expect(0, "queue:doctor --json", { cwd, env });
+        assert.equal(examined.stderr, "", "once");
+        const { findings } = JSON.parse(examined.stdout);
+        assert.deepEqual(findings[1], {
+          what: "settings",
+          level: "warn",
+          found: "QUEUE_RETRYAFTER is no setting: did you mean QUEUE_RETRY_AFTER?",
+          remedy:
+            "rename it to QUEUE_RETRY_AFTER, or to something less like it where it is another program's",
+        });
+        assert.equal((await expect(0, "queue:complete names", { cwd, env })).stderr, "", "a shell asks");
+        if (name !== "deno") return;
+        const rights = ["--no-prompt", `--config=${CONFIG}`, "--allow-read=.", "--allow-env=DB_DATABASE"];
+        const limited = await new Running(
+          [command[0]!, "run", ...rights, CLI, "queue:work", "--stop-when-empty"],
+          { cwd, env },
+        ).ended;
+        assert.equal(limited.status, 0);
+        assert.match(limited.stderr, /^queue: QUEUE_RETRYAFTER [^\n]*\n$/, "what may not be listed is not");
       }));
 
     it("says in one line which jobs module is at fault, and why", () =>
@@ -1191,6 +1266,29 @@ for (const { name, command } of [ownRuntime()]) {
         }
       }));
 
+    it("does not end in silence, and with 0, when the jobs module ends the process", () =>
+      inFolder(async (cwd) => {
+        const told = /^queue: jobs module .*\/jobs\.ts: it ended the process while it was being loaded\n/;
+        const ends: [how: string, status: number][] = [
+          ["process.exit();", 1],
+          [name === "deno" ? "Deno.exit(0);" : "process.exit(0);", 1],
+          ["await new Promise((resolve) => setTimeout(resolve, 10)); process.exit(3);", 3],
+        ];
+        for (const [how, status] of ends) {
+          writeFileSync(join(cwd, "jobs.ts"), `${how}\nexport default { mail: () => {} };`);
+          const ended = await expect(status, "queue:work", { cwd });
+          assert.match(ended.stderr, told, how);
+          assert.equal(ended.stdout, "", how);
+        }
+        const processes = await expect(2, "queue:work --processes=1 --quiet", { cwd });
+        assert.match(processes.stderr, told);
+        assert.match(processes.stderr, /: its process ended before it could run jobs: exit 3\n$/);
+        writeFileSync(join(cwd, "jobs.ts"), "export default { mail: () => process.exit(0) };");
+        await expect(0, "queue:dispatch mail", { cwd });
+        const late = await expect(0, "queue:work --quiet", { cwd });
+        assert.equal(late.stderr, "", "what a handler does is its own affair");
+      }));
+
     it("prints no control characters of errors, names and ids, and no line that they forge", () =>
       inFolder(async (cwd) => {
         const forged = "first\u001b]0;title\u0007\nqueue: forged\r\nqueue: too\u2028";
@@ -1211,7 +1309,7 @@ for (const { name, command } of [ownRuntime()]) {
         const printed = [await expect(0, "queue:work --quiet --stop-when-empty", { cwd })];
         assert.match(
           printed[0]!.stderr,
-          /^queue: job evil \[2J failed after 1 attempts: first \]0;title queue: forged queue: too$/m,
+          /^queue: job evil \[2J failed after 1 attempt: first \]0;title queue: forged queue: too$/m,
         );
         assert.match(printed[0]!.stderr, /^queue: job stray .*: first \]0;title queue: forged /m);
         printed.push(
@@ -1398,6 +1496,46 @@ describe("what the command line prints", () => {
     assert.equal(storeName(undefined, redis), "redis://127.0.0.1:6379");
     const REDIS_URL = "rediss://queue:pass/w@rd@cache.example:6380/2";
     assert.equal(storeName(undefined, { ...redis, REDIS_URL }), "rediss://cache.example:6380/2");
+  });
+
+  it("takes for a slip what is near to a setting, and leaves alone what may be another program's", () => {
+    const meant = (names: string[], env = {}) => slipsOf(names, env).map((slip) => slip.meant);
+    const slips: [name: string, meant: string][] = [
+      ["QUEUE_CONECTION", "QUEUE_CONNECTION"],
+      ["QUEUE_CONNETCION", "QUEUE_CONNECTION"],
+      ["QUEUE_RETRYAFTER", "QUEUE_RETRY_AFTER"],
+      ["QUEUE_TIRES", "QUEUE_TRIES"],
+      ["QUEU_TRIES", "QUEUE_TRIES"],
+      ["queue_tries", "QUEUE_TRIES"],
+      ["QUEUE_SYNCRONUS", "QUEUE_SYNCHRONOUS"],
+      ["QUEUE_WORKER", "QUEUE_WORKERS"],
+      ["QUEUE_JOB", "QUEUE_JOBS"],
+      ["DB_DATABSE", "DB_DATABASE"],
+    ];
+    for (const [name, right] of slips) assert.deepEqual(meant([name]), [right], name);
+    const others = [
+      ...VARIABLES,
+      ...[
+        "QUEUE_DRIVER",
+        "QUEUE_NAME",
+        "QUEUE_URL",
+        "QUEUE_HOST",
+        "QUEUE_PORT",
+        "QUEUE_PREFIX",
+        "QUEUE_TIMEOUT",
+      ],
+      ...["QUEUE_RATE", "QUEUE_LOGS", "QUEUE_FAILED_DRIVER", "QUEUE_TEST_TRIES", "REDIS_QUEUE", "DB_QUEUE"],
+      ...["DB_DATABASE2", "DB_DATABASES", "REDIS_URI", "REDIS_HOST", "REDIS_DB", "APP_NAME", "HOME", "Q", ""],
+    ];
+    assert.deepEqual(slipsOf(others, {}), []);
+    assert.deepEqual(meant(["REDIS_URI"], { QUEUE_CONNECTION: "redis" }), ["REDIS_URL"]);
+    assert.deepEqual(meant(["REDIS_URI"], { QUEUE_CONNECTION: "redis", REDIS_URL: "redis://a" }), []);
+    assert.deepEqual(meant(["DB_DATABSE"], { DB_DATABASE: "app.sqlite" }), []);
+    assert.deepEqual(
+      meant(["QUEUE_JOB", "QUEUE_JOB"]),
+      ["QUEUE_JOBS"],
+      "in .env and in the environment: once",
+    );
   });
 
   it("suggests what is near, and nothing where all is far", () => {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { Discard, type Driver, type Job, QueueError } from "../mod.ts";
 import { dashboard, type DashboardOptions, toNodeHandler } from "../dashboard.ts";
 import { SqliteDriver } from "../drivers/sqlite.ts";
+import { report } from "./registry.ts";
 import { changed, Gate, inSession, type Session } from "./session.ts";
 import { until } from "./until.ts";
 import { Visitor, Watching } from "./visitor.ts";
@@ -542,6 +543,71 @@ inSession("an option that cannot work is an error that names it", async (session
       assert.match(error.message, why);
       assert.doesNotMatch(error.message, /"short"|in between/, "no secret is shown");
       return true;
+    });
+  }
+});
+
+inSession("what is seen in a round is written out once, however many watch", async (session) => {
+  let written = 0;
+  const worker = {
+    ...report(),
+    seenAt: session.clock.now,
+    toJSON(): object {
+      written++;
+      return { id: "a" };
+    },
+  };
+  const driver = changed(session.driver(":memory:"), { workers: () => Promise.resolve([worker]) });
+  const visitor = new Visitor(dashboard(await session.queue({}, { driver })));
+  const watching = await Promise.all([visitor.watch(), visitor.watch(), visitor.watch()]);
+  await session.clock.rest();
+  await session.clock.advance(1000);
+  for (const { events } of watching) {
+    assert.deepEqual(events.map(({ data }) => data.workers), [[{ id: "a" }], [{ id: "a" }]]);
+  }
+  assert.equal(written, 2);
+  for (const one of watching) await one.leave();
+});
+
+test("node:http writes to a slow reader at its pace, and leaves nothing behind on the response", async () => {
+  const chunks = 100;
+  const chunk = new Uint8Array(256 * 1024);
+  let sent = 0;
+  let response!: ServerResponse;
+  const handle = toNodeHandler(() => {
+    const body = new ReadableStream({
+      pull(controller) {
+        if (sent++ < chunks) controller.enqueue(chunk);
+        else controller.close();
+      },
+    });
+    return Promise.resolve(new Response(body));
+  });
+  const server = createServer((request, outgoing) => {
+    response = outgoing;
+    handle(request, outgoing);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const { body } = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const reader = body!.getReader();
+    let size = 0;
+    let listeners = 0;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      listeners = Math.max(listeners, response.listenerCount("drain") + response.listenerCount("close"));
+      // Slower than what is sent.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.equal(size, chunks * chunk.length);
+    // Those of the server itself, and two of ours while the response is full.
+    assert.ok(listeners < 10, `${listeners} listeners`);
+  } finally {
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
     });
   }
 });

@@ -378,6 +378,21 @@ test("queues without jobs change nothing of the others' parts", () => {
   );
 });
 
+test("a queue that is gone and back while a question is under way owes nothing for that", () => {
+  const names = ["a", "b", "c"];
+  const shares = new Shares(undefined, []);
+  shares.discover(names);
+  for (let time = 0; time < 5; time++) {
+    const asked = shares.divide(1);
+    shares.discover([]);
+    shares.discover(names);
+    shares.forget(asked);
+  }
+  const fresh = new Shares(undefined, []);
+  fresh.discover(names);
+  assert.deepEqual(draw(shares, 9), draw(fresh, 9));
+});
+
 test("weights hold over several questions that are under way at once", () => {
   fc.assert(
     fc.property(

@@ -14,6 +14,7 @@ import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
 import { endShared, freePort, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
 import { record, report } from "./registry.ts";
+import { tornJobs } from "./torn.ts";
 import { soon, until } from "./until.ts";
 
 after(endShared);
@@ -433,7 +434,7 @@ onRedis("a transaction that a failed hook leaves open on job.db is rolled back",
 onRedis("a transaction that a handler leaves open on job.db is rolled back", async ({ server, prefix }) => {
   await inFolder(async (folder) => {
     const lines: string[] = [];
-    const seen: number[] = [];
+    const seen: unknown[] = [];
     const queue = new Queue({
       database: join(folder, "app.sqlite"),
       connection: "redis",
@@ -441,19 +442,7 @@ onRedis("a transaction that a handler leaves open on job.db is rolled back", asy
       env: {},
       tries: 1,
       log: { warn: (line) => void lines.push(line), error() {} },
-      jobs: {
-        torn: ({ db }: Job) => {
-          db.exec("CREATE TABLE orders (item TEXT)");
-          db.exec("BEGIN IMMEDIATE");
-          db.exec("INSERT INTO orders VALUES ('tea')");
-          throw new Error("kaboom");
-        },
-        whole: ({ db }: Job) => {
-          db.exec("BEGIN");
-          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
-          db.exec("COMMIT");
-        },
-      },
+      jobs: tornJobs(seen),
     });
     await queue.dispatchMany([["torn"], ["whole"]]);
     await soon(queue.work({ stopWhenEmpty: true }), "the queue to go on");
@@ -570,6 +559,16 @@ onRedis("an idle worker sends at most two commands a second", async ({ server, p
   stopping.abort();
   await working;
   await queue.close();
+}, { own: [] });
+
+onRedis("the first dispatch asks for the time with what it connects by, and not once more", async (place) => {
+  const { server } = place;
+  const times = async (): Promise<number> => {
+    const info = await server.client.info("commandstats");
+    return Number(/cmdstat_time:calls=(\d+)/.exec(info)?.[1] ?? 0);
+  };
+  await place.driver().push([job()], null);
+  assert.equal(await times(), 1);
 }, { own: [] });
 
 // Dispatching once

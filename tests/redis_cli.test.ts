@@ -51,7 +51,13 @@ for (const failed of ["database", "redis"]) {
       const [, broken] = new RegExp(`(${id})`).exec(
         run("queue:dispatch", "broken", "--queue=mail", "--priority=3"),
       )!;
-      const [, doomed] = new RegExp(`(${id})`).exec(run("queue:dispatch", "echo", "no", "--delay=1h"))!;
+      const [, doomed] = new RegExp(`(${id})`).exec(
+        run("queue:dispatch", "echo", "no", "--delay=1h", "--queue=later"),
+      )!;
+      assert.match(
+        run("queue:work", "--stop-when-empty", "--queue=later"),
+        /\n1 job is delayed; the next is due in (1 h|59 m \d+ s)\n$/,
+      );
       assert.equal(run("queue:cancel", doomed), `removed ${doomed}\n`);
       assert.equal(run("queue:pause"), "paused every queue\n");
       assert.doesNotMatch(run("queue:work", "--stop-when-empty"), /echo hi\n/);

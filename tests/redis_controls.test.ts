@@ -196,13 +196,22 @@ onRedis("a retry tells workers nothing, unless the job was cancelled", async ({ 
   assert.equal((await take(ours))[0].cancelled, undefined);
 });
 
-onRedis("a progress that nobody renews ends by itself", async ({ server, prefix, driver }) => {
+onRedis("a progress ends by itself, unless its lease is renewed", async ({ server, prefix, driver }) => {
   const ours = driver();
-  const [id] = await ours.push([job()], T);
-  const [held] = await take(ours);
-  await ours.report(held, { fraction: 0.5, note: null }, 1234.5, T);
-  const left = await server.client.pttl(`${prefix}queue:progress:${id}`);
-  assert.ok(left > 0 && left <= 1235, `${left} ms`);
+  const ids = await ours.push([job(), job(), job()], T);
+  const [held, lost, silent] = await take(ours, { limit: 3 });
+  const keys = ids.map((id) => `${prefix}queue:progress:${id}`);
+  const life = 3_600_000;
+  for (const one of [held, lost]) await ours.report(one, { fraction: 0.5, note: null }, life - 0.5, T);
+  const left = await server.client.pttl(keys[0]);
+  assert.ok(left > life / 2 && left <= life, `${left} ms`);
+  for (const key of keys) await server.client.pexpire(key, life / 2);
+  await driver().complete(lost);
+  assert.deepEqual(await ours.extend([held, lost, silent], T), [lost]);
+  const [renewed, ...others] = await Promise.all(keys.map((key) => server.client.pttl(key)));
+  assert.ok(renewed > life / 2, `${renewed} ms`);
+  assert.ok(others[0] <= life / 2, "that of a job that is held no more is left alone");
+  assert.equal(others[1], -2, "who said nothing has none");
 });
 
 onRedis("after FLUSHALL nothing is paused, and a driver notices", async ({ server, driver }) => {

@@ -3,11 +3,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
-import { type Job, Queue } from "@x/queue";
+import { Queue } from "@x/queue";
 import { SqliteDriver } from "../drivers/sqlite.ts";
 import { warnOfJournal } from "../drivers/sqlite/file.ts";
 import { conformance, failure, job, take } from "./conformance.ts";
 import { inFolder, newFolder } from "./folder.ts";
+import { tornJobs } from "./torn.ts";
 import { soon, until } from "./until.ts";
 
 conformance({
@@ -222,20 +223,7 @@ test("a handler that throws within its transaction does not stop the queue", asy
       env: {},
       tries: 1,
       log: { warn: (line) => void lines.push(line), error() {} },
-      jobs: {
-        torn: ({ db }: Job) => {
-          db.exec("CREATE TABLE IF NOT EXISTS orders (item TEXT)");
-          db.exec("BEGIN IMMEDIATE");
-          db.exec("INSERT INTO orders VALUES ('tea')");
-          throw new Error("kaboom");
-        },
-        whole: ({ db }: Job) => {
-          db.exec("BEGIN");
-          seen.push((db.prepare("SELECT count(*) AS n FROM orders").get() as { n: number }).n);
-          db.exec("COMMIT");
-        },
-        last: () => void seen.push("last"),
-      },
+      jobs: { ...tornJobs(seen), last: () => void seen.push("last") },
     });
     await queue.dispatchMany([["torn"], ["torn"], ["whole"], ["last"]]);
     await soon(queue.work({ stopWhenEmpty: true, concurrency: 2 }), "the queue to go on");

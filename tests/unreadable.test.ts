@@ -5,6 +5,7 @@ import {
   copyFileSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -13,6 +14,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { QueueError } from "../core/errors.ts";
+import { explainFault } from "../drivers/sqlite/explain.ts";
 import { SqliteDriver } from "../drivers/sqlite.ts";
 import { failure, job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
@@ -175,5 +177,34 @@ test("a file that is no database, is cut off or is damaged is called that", asyn
     bytes.fill(0xff, 4096);
     writeFileSync(damaged, bytes);
     assert.match(await said(damaged), /this file is damaged: restore it from a backup/);
+  });
+});
+
+test("what is no file, or is one no more, is called that", async () => {
+  await inFolder(async (folder) => {
+    assert.ok((await said(folder)).endsWith(": this is a folder, and no file"));
+    const { file, owner } = await stored(folder);
+    await owner.close();
+    assert.ok((await said(join(file, "queue.sqlite"))).endsWith(`: ${file} is no folder`));
+    // What SQLite says of a file that it has open, and cannot go on with.
+    const fault = Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_SHORT_READ" });
+    assert.equal(explainFault(fault, file), "disk I/O error");
+    rmSync(file);
+    assert.equal(
+      explainFault(fault, file),
+      "disk I/O error: this file was deleted while it was open: restore it or restart",
+    );
+    const missing = join(folder, "none", "queue.sqlite");
+    const cannot = new Error("unable to open database file");
+    assert.equal(
+      explainFault(cannot, missing),
+      `unable to open database file: there is no folder ${join(folder, "none")}`,
+    );
+    if (process.platform === "win32") return;
+    const device = await said("/dev/null");
+    assert.equal(
+      device,
+      "queue: /dev/null: disk I/O error: this is a device, a pipe or a socket, and no file",
+    );
   });
 });

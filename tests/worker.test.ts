@@ -1098,6 +1098,56 @@ inSession("a worker that cannot see which queues there are goes on", async (sess
   assert.deepEqual(ran, ["2", "1"]);
 });
 
+const UNKNOWING =
+  "queue: the store has failed for 30 s, so whether a job is due is not known: the disk is on fire";
+
+inSession(
+  "a worker that is to stop when nothing is due waits 30 s for a store that fails",
+  async (session) => {
+    const { clock } = session;
+    const driver = session.driver(":memory:");
+    const { ran, record } = recorder();
+    let broken = true;
+    const jobs = await session.queue({ record }, {
+      driver: changed(driver, {
+        reserve: (request) => broken ? Promise.reject(FAULT) : driver.reserve(request),
+      }),
+    });
+    await jobs.dispatch("record", "1");
+    const patient = await session.work(jobs, { stopWhenEmpty: true });
+    await clock.advance(29_000);
+    broken = false;
+    await clock.advance(10_000);
+    await patient.ended;
+    assert.deepEqual(ran, ["1"], "one that is back in time is no fault");
+
+    broken = true;
+    const worker = await session.work(jobs, { stopWhenEmpty: true });
+    await clock.advance(29_000);
+    assert.equal(worker.over, false);
+    await clock.advance(10_000);
+    await assert.rejects(worker.ended, { name: "QueueError", code: "DB", message: UNKNOWING });
+    const error = await worker.ended.catch((error) => error);
+    assert.equal(error.cause, FAULT);
+  },
+);
+
+inSession("nor does it wait longer for one that takes no outcomes", async (session) => {
+  const { clock, lines } = session;
+  const driver = session.driver(":memory:");
+  const { ran, record } = recorder();
+  const jobs = await session.queue({ record }, {
+    driver: changed(driver, { complete: () => Promise.reject(FAULT) }),
+  });
+  await jobs.dispatchMany([["record", "1"], ["record", "2"]]);
+  const worker = await session.work(jobs, { stopWhenEmpty: true });
+  await clock.advance(29_000);
+  assert.deepEqual([worker.over, ran], [false, ["1", "2"]]);
+  await clock.advance(30_000);
+  await assert.rejects(worker.ended, { message: UNKNOWING });
+  assert.match(lines.at(-1)!, /the outcome of job record \(id 2\) was not stored: it will run again/);
+});
+
 inSession("a worker that waits for its store to come back stops when told to", async (session) => {
   const driver = changed(session.driver(":memory:"), { reserve: () => Promise.reject(FAULT) });
   const worker = await session.work(await session.queue({}, { driver }));

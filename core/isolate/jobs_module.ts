@@ -22,7 +22,7 @@ export async function loadJobs(module: string | URL): Promise<Jobs> {
   const refuse = (why: string): QueueError => new QueueError("CONFIG", `jobs module ${name}: ${why}`);
   let loaded: { default?: unknown };
   try {
-    loaded = await settled(import(url.href), () => refuse("a top-level await in it never ends"));
+    loaded = await settled(import(url.href), refuse);
   } catch (error) {
     if (error instanceof QueueError) throw error;
     const why = shown(error);
@@ -47,14 +47,44 @@ export function moduleUrl(module: string | URL): URL {
   return isUrl ? new URL(module) : pathToFileURL(resolve(module));
 }
 
-/** The module, unless the process would end for want of anything to do while it still waits: silently, and with 0. */
-function settled<Module>(loading: Promise<Module>, fault: () => QueueError): Promise<Module> {
-  return new Promise((resolve, reject) => {
-    const idle = (): void => reject(fault());
-    process.once("beforeExit", idle);
-    loading.finally(() => process.removeListener("beforeExit", idle)).then(resolve, reject);
-  });
+/**
+ * The module, unless the process ends while it still waits: for want of anything to do, or as the module told it to. Both
+ * would be silent, and with status 0.
+ */
+async function settled<Module>(
+  loading: Promise<Module>,
+  refuse: (why: string) => QueueError,
+): Promise<Module> {
+  let stop!: (error: QueueError) => void;
+  const stuck = new Promise<never>((_, reject) => stop = reject);
+  const idle = (): void => stop(refuse("a top-level await in it never ends"));
+  const exiting = (): void => {
+    console.error(refuse("it ended the process while it was being loaded").message);
+    process.exitCode ||= 1;
+  };
+  process.once("beforeExit", idle);
+  onExit.add(exiting);
+  try {
+    return await Promise.race([loading, stuck]);
+  } finally {
+    process.removeListener("beforeExit", idle);
+    onExit.remove(exiting);
+  }
 }
+
+const globals = globalThis as unknown as EventTarget;
+
+/** How the end of this process is heard: Deno.exit does not tell `process`. */
+const onExit: { add(listener: () => void): void; remove(listener: () => void): void } =
+  process.versions.deno === undefined
+    ? {
+      add: (listener) => process.once("exit", listener),
+      remove: (listener) => process.removeListener("exit", listener),
+    }
+    : {
+      add: (listener) => globals.addEventListener("unload", listener),
+      remove: (listener) => globals.removeEventListener("unload", listener),
+    };
 
 /** A compiled program, or one file, has this package within, where a module beside it cannot find it. */
 function remedyFor(why: string): string {

@@ -51,8 +51,8 @@ export class RedisControls {
   readonly #bell: string;
   readonly #progress: string;
   #told: Told | null = null;
-  /** The reservations that may have a progress to be cleared. */
-  readonly #reported = new WeakSet<Reservation>();
+  /** For how many milliseconds the progress is kept of reservations that may have some. */
+  readonly #reported = new WeakMap<Reservation, string>();
 
   /** @param prefix Stands before every key. */
   constructor(link: Link, lanes: Lanes, prefix: string) {
@@ -170,12 +170,22 @@ export class RedisControls {
     now: Moment,
   ): Promise<boolean> {
     const [, , reserved] = this.#lanes.of(held.queue, held.priority).keys;
-    this.#reported.add(held);
+    const kept = String(Math.ceil(life));
+    this.#reported.set(held, kept);
     // JSON has no CR in it, so that any client can read it back.
     const said = JSON.stringify([fraction, note]);
     const at = now === null ? "" : (now / 1000).toFixed(3);
     const keys = [reserved, this.#progress + held.id];
-    return await this.#link.run(REPORT, keys, [at, memberOf(held), String(Math.ceil(life)), said]) === 1;
+    return await this.#link.run(REPORT, keys, [at, memberOf(held), kept, said]) === 1;
+  }
+
+  /** Keeps what these said for as long again, as they are held on. */
+  async renew(held: readonly Reservation[]): Promise<void> {
+    const said = held.filter((one) => this.#reported.has(one));
+    // The leases are renewed by now: that a word is forgotten too soon is no failure of theirs.
+    await Promise.allSettled(
+      said.map((one) => this.#link.call(["PEXPIRE", this.#progress + one.id, this.#reported.get(one)!])),
+    );
   }
 
   /** Clears what earlier attempts at jobs said, whose workers died: else it would pass for that of these ones. */

@@ -160,6 +160,7 @@ const CODES: readonly [code: number, name: string, text: RegExp][] = [
   [5, "SQLITE_BUSY", /\bdatabase is locked\b/],
   [6, "SQLITE_LOCKED", /\bdatabase table is locked\b/],
   [8, "SQLITE_READONLY", /\battempt to write a readonly database\b/],
+  [10, "SQLITE_IOERR", /\bdisk I\/O error\b/],
   [11, "SQLITE_CORRUPT", /\bdatabase disk image is malformed\b/],
   [14, "SQLITE_CANTOPEN", /\bunable to open database file\b/],
   [26, "SQLITE_NOTADB", /\bfile is not a database\b/],

@@ -1,15 +1,16 @@
 /**
- * What SQLite's shortest errors mean: whose permission is missing, and what a file is that is no database.
+ * What SQLite's shortest errors mean: whose permission is missing, what a file is that is no database, or no file.
  *
  * @module
  */
 import { Buffer } from "node:buffer";
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { codeOf } from "./connection.ts";
 
 /** SQLite's primary result codes: https://sqlite.org/rescode.html */
 const READONLY = 8;
+const IOERR = 10;
 const CORRUPT = 11;
 const CANTOPEN = 14;
 const NOTADB = 26;
@@ -22,21 +23,47 @@ const NOTADB = 26;
 export function explainFault(error: unknown, path: string | null): string {
   const said = error instanceof Error ? error.message : String(error);
   if (path === null) return said;
-  const code = codeOf(error);
-  const why = code === READONLY || code === CANTOPEN
-    ? forbidden(path)
-    : code === NOTADB || code === CORRUPT
-    ? damage(path)
-    : null;
+  const why = reasonFor(codeOf(error), path);
   return why === null ? said : `${said}: ${why}`;
+}
+
+function reasonFor(code: number | null, path: string): string | null {
+  switch (code) {
+    case READONLY:
+    case CANTOPEN:
+      return misplaced(path) ?? forbidden(path);
+    case NOTADB:
+    case CORRUPT:
+      return misplaced(path) ?? damage(path);
+    case IOERR:
+      return refusal(path, constants.F_OK) === "ENOENT"
+        ? "this file was deleted while it was open: restore it or restart"
+        : misplaced(path);
+    default:
+      return misplaced(path);
+  }
+}
+
+/** What has the name, where that is no file. */
+function misplaced(path: string): string | null {
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || stat.isFile()) return null;
+    return `this is ${stat.isDirectory() ? "a folder" : "a device, a pipe or a socket"}, and no file`;
+  } catch {
+    return null; // it cannot be looked at
+  }
 }
 
 /** Which permission is missing. */
 function forbidden(path: string): string | null {
   const folder = dirname(path);
   const cannotRead = refusal(path, constants.R_OK);
+  if (cannotRead === "ENOTDIR") return `${folder} is no folder`;
   if (cannotRead === "ENOENT") {
-    return refusal(folder, constants.W_OK) === null ? null : `this user may not make a file in ${folder}`;
+    const cannotMake = refusal(folder, constants.W_OK);
+    if (cannotMake === "ENOENT") return `there is no folder ${folder}`;
+    return cannotMake === null ? null : `this user may not make a file in ${folder}`;
   }
   if (cannotRead !== null) return "this user may not read this file";
   const cannotWrite = refusal(path, constants.W_OK);
