@@ -221,8 +221,7 @@ export class LocalAttempt implements Attempt {
     const { attempt, tries, name } = this.job;
     // A worker died during each attempt so far.
     if (attempt > tries) {
-      const times = attempt === 2 ? "once" : `${attempt - 1} times`;
-      return this.#failed(`reserved ${times} without finishing`, null);
+      return this.#failed(`reserved ${attempt - 1} times without finishing`, null);
     }
     const handle = this.#type?.handle;
     if (!handle) return this.#failed(`no handler named ${JSON.stringify(name)}`, null);

@@ -757,8 +757,7 @@ function logOutcome(log: Log, held: Reservation, outcome: Outcome): void {
   } else if (outcome.verdict === "release") {
     log.warn(`queue: job ${name} failed (attempt ${held.attempt}), retrying: ${problem}`);
   } else {
-    const attempts = held.attempt === 1 ? "1 attempt" : `${held.attempt} attempts`;
-    log.error(`queue: job ${name} failed after ${attempts}: ${problem}`);
+    log.error(`queue: job ${name} failed after ${held.attempt} attempts: ${problem}`);
   }
 }
 

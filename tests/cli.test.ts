@@ -1309,7 +1309,7 @@ for (const { name, command } of [ownRuntime()]) {
         const printed = [await expect(0, "queue:work --quiet --stop-when-empty", { cwd })];
         assert.match(
           printed[0]!.stderr,
-          /^queue: job evil \[2J failed after 1 attempt: first \]0;title queue: forged queue: too$/m,
+          /^queue: job evil \[2J failed after 1 attempts: first \]0;title queue: forged queue: too$/m,
         );
         assert.match(printed[0]!.stderr, /^queue: job stray .*: first \]0;title queue: forged /m);
         printed.push(

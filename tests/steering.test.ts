@@ -271,7 +271,7 @@ inSession("a transaction of the hook is its own, beside jobs that end", async (s
   await session.clock.until(() => events.some(({ type }) => type === "completed"), "the other job to end");
   gate.open();
   await session.clock.rest();
-  assert.deepEqual(session.lines, ["error queue: job mail failed after 1 attempt: no"]);
+  assert.deepEqual(session.lines, ["error queue: job mail failed after 1 attempts: no"]);
   const db = new DatabaseSync(session.file);
   assert.equal(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'told'").get()?.n, 1);
   db.close();
@@ -314,7 +314,7 @@ inSession("a job that one worker's death spent says so in good English", async (
   const { id } = await jobs.dispatch("mail");
   db.exec("UPDATE jobs SET attempts = 1");
   await session.work(jobs);
-  assert.deepEqual(seen, [[id, "mail", 2, 1, null, "reserved once without finishing"]]);
+  assert.deepEqual(seen, [[id, "mail", 2, 1, null, "reserved 1 times without finishing"]]);
 });
 
 inSession("the hook runs for a job without a handler here", async (session) => {
@@ -407,7 +407,7 @@ for (
     await jobs.dispatchMany([["mail"], ["good"]]);
     const { events } = await session.work(jobs);
     assert.deepEqual(session.lines, [
-      "error queue: job mail failed after 1 attempt: no",
+      "error queue: job mail failed after 1 attempts: no",
       "error queue: the failed hook of job mail (id 1) threw: smtp is down",
     ]);
     assert.deepEqual(events.map(({ type }) => type), ["started", "failed", "started", "completed"]);
