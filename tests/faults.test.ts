@@ -334,7 +334,7 @@ test("a store error never ends a worker", () =>
     assert.match(lines[0], /^queue: .*no such table/);
     other.exec("ALTER TABLE away RENAME TO jobs");
     await queue.dispatch("record", "after");
-    await until(() => ran.length === 2, "the second job", 25_000);
+    await until(() => ran.length === 2, "the second job");
     assert.deepEqual(ran, ["before", "after"]);
     stopping.abort();
     await soon(working, "the worker's end");
@@ -359,7 +359,7 @@ test("a settlement that the store refuses is tried again, without running the jo
     const working = queue.work({ signal: stopping.signal, onEvent: ({ type }) => void events.push(type) });
     await until(() => lines.some((line) => line.includes("not now")), "the settlement to fail");
     other.exec("DROP TRIGGER refuse");
-    await until(() => events.includes("completed"), "the settlement", 25_000);
+    await until(() => events.includes("completed"), "the settlement");
     assert.deepEqual(runs, [1]);
     assert.equal(await queue.waiting(), 0);
     stopping.abort();
@@ -461,7 +461,7 @@ test(
       assert.match(lines[0], /full/);
       assert.deepEqual(events, ["started"]);
       free!();
-      await until(() => events.includes("completed"), "the settlement", 25_000);
+      await until(() => events.includes("completed"), "the settlement");
       assert.deepEqual(runs, [1]);
       assert.equal(await queue.waiting(), 0);
       stopping.abort();
@@ -633,7 +633,7 @@ test("a worker survives that its file is deleted and restored", () =>
     await until(() => lines.some((line) => line.includes("deleted")), "the worker to notice");
     renameSync(`${file}.backup`, file);
     await until(() => queue.dispatch("record", "2").then(() => true, () => false), "a dispatch to succeed");
-    await until(() => ran.includes("2"), "the second job", 25_000);
+    await until(() => ran.includes("2"), "the second job");
     assert.deepEqual(ran, ["1", "2"]);
     stopping.abort();
     await working;

@@ -4,7 +4,15 @@ import { after, test } from "node:test";
 import { type Job, Queue, QueueError, type Reservation } from "@x/queue";
 import { RedisDriver } from "../drivers/redis.ts";
 import { job, T, take } from "./conformance.ts";
-import { endShared, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import {
+  commandsDuring,
+  endShared,
+  lookedAtBell,
+  newPrefix,
+  noRedis,
+  RedisServer,
+  sharedServer,
+} from "./redis_server.ts";
 import { until } from "./until.ts";
 
 after(endShared);
@@ -68,31 +76,16 @@ onRedis("what workers are told costs an idle one no command, and a busy one one 
     },
   });
   const working = queue.work({ signal: stopping.signal, concurrency: 2 });
-  const calls = async (name: string): Promise<number> => {
-    const info = await server.client.info("commandstats");
-    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
-  };
-  /** The commands, other than looks at the bell, during three of these: it is looked at once a second. */
-  const others = async (): Promise<number> => {
-    const sent = async () => {
-      const counts = await Promise.all(["evalsha", "eval", "smembers", "exists"].map(calls));
-      return counts.reduce((sum, count) => sum + count, 0);
-    };
-    const blocked = async (count: number): Promise<void> => {
-      const end = await calls("bzpopmin") + count;
-      await until(async () => await calls("bzpopmin") >= end, "it to look at the bell");
-    };
-    await blocked(1);
-    const before = await sent();
-    await blocked(3);
-    return await sent() - before;
-  };
-  const idle = await others();
-  assert.ok(idle <= 4, `${idle} commands of an idle worker`);
+  await until(() => lookedAtBell(server), "it to rest");
+  const idle = await commandsDuring(server, 3);
+  assert.ok(idle.sent <= 1.2 * idle.seconds + 1.5, `${idle.sent} commands of an idle worker in ${idle.seconds} s`);
   await queue.dispatch("hang");
   await began.promise;
-  const busy = await others();
-  assert.ok(busy <= 8, `${busy} commands of a worker with a job and a free slot`);
+  const busy = await commandsDuring(server, 3);
+  assert.ok(
+    busy.sent <= 2.2 * busy.seconds + 2.5,
+    `${busy.sent} commands of a worker with a job and a free slot in ${busy.seconds} s`,
+  );
   stopping.abort();
   open.resolve();
   await working;
@@ -200,9 +193,9 @@ onRedis("a progress that nobody renews ends by itself", async ({ server, prefix,
   const ours = driver();
   const [id] = await ours.push([job()], T);
   const [held] = await take(ours);
-  await ours.report(held, { fraction: 0.5, note: null }, 1234.5, T);
+  await ours.report(held, { fraction: 0.5, note: null }, 123_456.5, T);
   const left = await server.client.pttl(`${prefix}queue:progress:${id}`);
-  assert.ok(left > 0 && left <= 1235, `${left} ms`);
+  assert.ok(left > 0 && left <= 123_457, `${left} ms`);
 });
 
 onRedis("after FLUSHALL nothing is paused, and a driver notices", async ({ server, driver }) => {

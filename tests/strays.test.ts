@@ -18,7 +18,7 @@ async function run(
   options: { stray: string; from: string; listening?: boolean },
 ): Promise<{ program: Program; status: number | string }> {
   const program = start("strays", options);
-  return { program, status: await soon(program.ended, "its end", 25_000) };
+  return { program, status: await soon(program.ended, "its end") };
 }
 
 for (const [stray, words] of Object.entries(STRAYS)) {
