@@ -78,7 +78,10 @@ onRedis("what workers are told costs an idle one no command, and a busy one one 
   const working = queue.work({ signal: stopping.signal, concurrency: 2 });
   await until(() => lookedAtBell(server), "it to rest");
   const idle = await commandsDuring(server, 3);
-  assert.ok(idle.sent <= 1.2 * idle.seconds + 1.5, `${idle.sent} commands of an idle worker in ${idle.seconds} s`);
+  assert.ok(
+    idle.sent <= 1.2 * idle.seconds + 1.5,
+    `${idle.sent} commands of an idle worker in ${idle.seconds} s`,
+  );
   await queue.dispatch("hang");
   await began.promise;
   const busy = await commandsDuring(server, 3);
