@@ -36,6 +36,20 @@ for (const [stray, words] of Object.entries(STRAYS)) {
     }));
 }
 
+for (const stray of ["rejection", "late rejection", "exception"]) {
+  test(`a job's stray ${stray} is logged with its name, though it is heard of late`, () =>
+    withPrograms(async (start) => {
+      const { program, status } = await run(start, { stray, from: "a job beside one that blocks" });
+      assert.equal(status, 0, program.errors);
+      const logged = program.all("error").map(([, line]) => String(line));
+      assert.equal(logged.length, 1, logged.join("\n"));
+      assert.match(
+        logged[0],
+        /^queue: job (\w+ \(id \d\) or )*forgetful \(id 1\)( or \w+ \(id \d\))* left /,
+      );
+    }));
+}
+
 test("a job's stray that comes after the job has ended is logged with its name", () =>
   withPrograms(async (start) => {
     const { program, status } = await run(start, { stray: "rejection", from: "a job that has ended" });
