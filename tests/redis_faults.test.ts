@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { setImmediate } from "node:timers";
 import { test } from "node:test";
 import { type Job, Queue, QueueError, Snooze } from "@x/queue";
 import type { Reservation } from "../core/driver.ts";
@@ -267,6 +268,28 @@ withServer("it stands still for longer than the deadline", async (server) => {
   await load.acceptsMore();
   await load.end();
 });
+
+withServer(
+  "a process that stood still for longer than the deadline reads what came meanwhile",
+  async (server) => {
+    const driver = new RedisDriver({ url: server.url, database: ":memory:", deadline: 1500 });
+    try {
+      await until(
+        () => driver.push([job()], null).then(() => true, () => false),
+        "a push within the deadline",
+      );
+      await server.signal("SIGSTOP");
+      const pushing = driver.push([job()], null);
+      // It is sent, and cannot be answered yet.
+      for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setImmediate(resolve));
+      void server.signal("SIGCONT");
+      for (const end = performance.now() + 2500; performance.now() < end;);
+      assert.equal((await pushing).length, 1);
+    } finally {
+      await driver.close();
+    }
+  },
+);
 
 withServer("its scripts are flushed", async (server) => {
   const load = new Load(server.url, CALM);

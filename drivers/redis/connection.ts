@@ -62,7 +62,8 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       retryStrategy: null,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
-      connectTimeout: deadline,
+      // The driver has the same deadline, and knows when this process stood still: this one is for what it gave up.
+      connectTimeout: 2 * deadline,
       // How long a socket that does not answer is waited for when it is closed.
       disconnectTimeout: 50,
       ...(tls === undefined ? {} : { tls }),
