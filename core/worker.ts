@@ -89,6 +89,9 @@ const BACK_OFF = [100, 10_000];
  */
 const SLICE = 25;
 
+/** How long jobs may start one after another in one turn of the event loop, in milliseconds: others wait for theirs. */
+const BURST = 5;
+
 /** How much work to prefetch, in milliseconds, judged by how long the last handlers took. */
 const AHEAD = 10;
 
@@ -123,6 +126,9 @@ export class Worker {
   #asked = 0;
   #discovering = false;
   #refilling = false;
+  /** How many more jobs may start in this turn of the event loop as others end, and until when. */
+  #burst = SLICE;
+  #burstEnds = Infinity;
   #again = false;
   #stopping = false;
   /** Since when, in milliseconds of `performance.now()`. */
@@ -271,11 +277,15 @@ export class Worker {
         setImmediate(() => this.#pump());
         return;
       }
-      const next = this.#waiting.shift()!;
-      if (this.#leases.holds(next)) this.#start(next);
-      // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.
-      else this.#handBack(next);
+      this.#startNext();
     }
+  }
+
+  #startNext(): void {
+    const next = this.#waiting.shift()!;
+    if (this.#leases.holds(next)) this.#start(next);
+    // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.
+    else this.#handBack(next);
   }
 
   // Reserving
@@ -413,7 +423,16 @@ export class Worker {
       const stopped = outcome.verdict === "handBack" && outcome.problem === undefined;
       if (stopped) this.#handBack(held, attempt, duration);
       else this.#settle(attempt, outcome, duration);
+      this.#startAnother(startedAt + duration);
     });
+  }
+
+  /** With short jobs that were prefetched, one turn of the event loop, and one message to the store, does for many. */
+  #startAnother(now: number): void {
+    if (this.#waiting.length === 0 || this.#burst <= 0 || now >= this.#burstEnds) return;
+    if (this.#burst === SLICE) this.#burstEnds = now + BURST;
+    this.#burst--;
+    if (this.#free() > 0 && !this.#stopping) this.#startNext();
   }
 
   /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
@@ -425,6 +444,8 @@ export class Worker {
     this.#refilling = true;
     setImmediate(() => {
       this.#refilling = false;
+      this.#burst = SLICE;
+      this.#burstEnds = Infinity;
       const enough = this.#started >= this.#options.maxJobs && this.#running.size === 0;
       if (enough && !this.#stopping) this.#leave();
       else this.#pump();

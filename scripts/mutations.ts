@@ -51,6 +51,11 @@ const SQLITE: readonly Mutation[] = [
     tests: ["sqlite"],
   },
   {
+    name: "the end of a turn in which prefetched jobs follow one another",
+    edits: [["core/worker.ts", "this.#burst <= 0 || now >= this.#burstEnds", "this.#burst <= 0"]],
+    tests: ["worker"],
+  },
+  {
     name: "SQLite: the fence against the original's workers (the attempt)",
     edits: [[
       "drivers/sqlite/settle.ts",

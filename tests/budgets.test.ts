@@ -185,6 +185,16 @@ test("100,000 jobs leave no more in memory than 20,000", { timeout: 300_000 }, a
   assert.equal(after.resident - before.resident < 100, true, grown);
 });
 
+inSession("short jobs that were prefetched share transactions", async ({ queue, work }) => {
+  const { database, statements } = counted();
+  const jobs = await queue({ quick: () => {} }, { database });
+  await jobs.dispatchMany(Array.from({ length: 1000 }, () => ["quick"]));
+  statements.clear();
+  await (await work(jobs, { prefetch: 100, stopWhenEmpty: true })).ended;
+  const commits = statements.get("COMMIT") ?? 0;
+  assert.equal(commits > 0 && commits < 150, true, `${commits} commits`);
+});
+
 /** What keeps the process alive, sorted; empty where the runtime does not tell. */
 function resources(): string[] {
   return (process.getActiveResourcesInfo?.() ?? []).filter((name) => name !== "Immediate").sort();
@@ -283,4 +293,23 @@ inSession("200 starts and stops leave no timer behind", async ({ clock, queue })
   }
   await clock.rest();
   assert.equal(clock.waiting, before);
+});
+
+test("short jobs that were prefetched share commands to Redis", { skip: noRedis }, async () => {
+  const server = await sharedServer();
+  const redis = { url: server.url, prefix: newPrefix() };
+  const queue = new Queue({
+    connection: "redis",
+    redis,
+    database: ":memory:",
+    jobs: { quick: () => {} },
+    env: {},
+  });
+  await queue.dispatchMany(Array.from({ length: 1000 }, () => ["quick"]));
+  await server.client.config("RESETSTAT");
+  await queue.work({ prefetch: 100, stopWhenEmpty: true });
+  const told = await server.client.info("commandstats");
+  await queue.close();
+  const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(told)?.[1]);
+  assert.equal(calls > 0 && calls < 150, true, told);
 });

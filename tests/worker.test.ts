@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers";
 import { type Job, Queue, QueueError } from "@x/queue";
 import { withPrograms } from "./process.ts";
 import { changed, Gate, inSession, numbered, type Session } from "./session.ts";
@@ -97,6 +98,72 @@ inSession("2,000 jobs on 50 slots run once each", async ({ queue, work }) => {
   await (await work(jobs, { concurrency: 50, stopWhenEmpty: true })).ended;
   assert.equal(runs.size, 2000);
   assert.deepEqual([...runs.values()].filter((times) => times !== 1), []);
+});
+
+/** Runs 200 prefetched jobs of `cost` milliseconds in one slot, and tells how many ran in each turn of the event loop. */
+async function turnsOf({ clock, queue, work }: Session, cost: number): Promise<number[]> {
+  const turns = [0];
+  const { ran, record } = recorder();
+  let over = false;
+  const turn = (): void => {
+    if (turns.at(-1) !== 0) turns.push(0);
+    if (!over) setImmediate(turn);
+  };
+  const jobs = await queue({
+    record: (job: Job) => {
+      record(job);
+      turns[turns.length - 1]++;
+      clock.spend(cost);
+    },
+  });
+  await jobs.dispatchMany(numbered(200).map((payload) => ["record", payload]));
+  turn();
+  try {
+    await (await work(jobs, { prefetch: 100, stopWhenEmpty: true })).ended;
+  } finally {
+    over = true;
+  }
+  assert.deepEqual(ran, numbered(200));
+  return turns;
+}
+
+inSession("short jobs that were prefetched share a turn of the event loop, up to 25", async (session) => {
+  const turns = await turnsOf(session, 0);
+  assert.equal(Math.max(...turns) > 10, true, `${turns}`);
+  // One or two more begin it, in a slot that was free.
+  assert.equal(Math.max(...turns) <= 27, true, `${turns}`);
+});
+
+inSession("jobs that were prefetched leave a turn to others after 5 ms", async (session) => {
+  assert.equal(Math.max(...await turnsOf(session, 2)) <= 4, true);
+});
+
+inSession("jobs that were prefetched and compute for long have a turn each", async (session) => {
+  assert.equal(Math.max(...await turnsOf(session, 30)) <= 2, true);
+});
+
+inSession("what was prefetched runs one at a time in one slot", async ({ queue, work }) => {
+  let [inside, most, ran] = [0, 0, 0];
+  const jobs = await queue({
+    brief: async () => {
+      most = Math.max(most, ++inside);
+      await Promise.resolve();
+      inside--;
+      ran++;
+    },
+  });
+  await jobs.dispatchMany(numbered(500).map((payload) => ["brief", payload]));
+  await (await work(jobs, { prefetch: 100, stopWhenEmpty: true })).ended;
+  assert.deepEqual([most, ran], [1, 500]);
+});
+
+inSession("a limit of jobs holds where more were prefetched", async ({ queue, work }) => {
+  const { ran, record } = recorder();
+  const jobs = await queue({ record });
+  await jobs.dispatchMany(numbered(200).map((payload) => ["record", payload]));
+  await (await work(jobs, { prefetch: 100, maxJobs: 77 })).ended;
+  assert.deepEqual(ran, numbered(77));
+  assert.equal(await jobs.waiting(), 123);
 });
 
 // Waking. The clock stands still: none of these waits for the poll.

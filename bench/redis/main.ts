@@ -2,7 +2,7 @@
  * `deno task bench:redis`: this library on Redis against BullMQ, Bull and Bee-Queue, on one server that it starts.
  *
  * Everything is measured in a process of its own, one after the other, in rounds; the server is emptied in between. With
- * `--quick`, one round of fewer jobs; `--on deno,bun,node`; `--only ours,bullmq,bull,bee_queue,flood`.
+ * `--quick`, one round of fewer jobs; `--on deno,bun,node`; `--only ours,ours_prefetch,bullmq,bull,bee_queue,flood`.
  *
  * @module
  */
@@ -26,7 +26,7 @@ import type { RedisTask } from "./child.ts";
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
-    only: { type: "string", default: "ours,bullmq,bull,bee_queue,flood" },
+    only: { type: "string", default: "ours,ours_prefetch,bullmq,bull,bee_queue,flood" },
     on: { type: "string", default: "deno,bun,node" },
     rounds: { type: "string" },
   },
@@ -68,10 +68,12 @@ for (let round = 1; round <= rounds; round++) {
   for (const [name, taskOf] of MEASURES) {
     for (const subject of subjects.filter((one) => one !== "flood")) {
       for (const runtime of options.on.split(",").map((one) => findRuntime(one as RuntimeName))) {
+        // It is no other where jobs are dispatched, or come one by one.
+        if (subject === "ours_prefetch" && !name.startsWith("process")) continue;
         // Some of what these two require does not load in Deno.
         if (runtime.name === "deno" && (subject === "bull" || subject === "bee_queue")) continue;
         await redis.flushall();
-        const task = taskOf(subject === "ours") as RedisTask;
+        const task = taskOf(subject.startsWith("ours")) as RedisTask;
         const jobs = Math.ceil(task.jobs / part);
         const before = await cpu();
         try {

@@ -3,7 +3,7 @@ import { type Job, Queue } from "../../../mod.ts";
 import type { Payload } from "../../subject.ts";
 import type { Place, RedisSubject } from "../subject.ts";
 
-export default function open({ host, port }: Place): RedisSubject {
+export default function open({ host, port }: Place, prefetch: number = 0): RedisSubject {
   let started: (data: Payload) => void = () => {};
   let heard = false;
   const queue = new Queue({
@@ -17,7 +17,7 @@ export default function open({ host, port }: Place): RedisSubject {
     dispatch: (data) => queue.dispatch("bench", data),
     dispatchMany: (data: readonly Payload[]) => queue.dispatchMany(data.map((one) => ["bench", one])),
     work: (_jobs, concurrency) => ({
-      done: queue.work({ concurrency, stopWhenEmpty: true }),
+      done: queue.work({ concurrency, prefetch, stopWhenEmpty: true }),
       stop: () => {},
     }),
     hear(listener) {
