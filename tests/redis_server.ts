@@ -140,9 +140,9 @@ const given = new Set<number>();
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 1000; tries++) {
     const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
-    if (given.has(port) || !await isFree(port)) continue;
+    if (given.has(port)) continue;
     given.add(port);
-    return port;
+    if (await isFree(port)) return port;
   }
   throw new Error(`no port from ${PORTS.from} to ${PORTS.to} is free`);
 }
