@@ -9,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type Job, Queue, QueueError, type QueueOptions } from "@x/queue";
 import type { RedisConnection } from "../drivers/redis.ts";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
+import { Link } from "../drivers/redis/link.ts";
 import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
@@ -865,6 +866,21 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
     await soon(woken.promise, "the bell");
   }
 }, { own: ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"] });
+
+test("Redis: how long the client takes to load is no part of the deadline", async () => {
+  let isLoaded = false;
+  const load = async (): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    isLoaded = true;
+  };
+  const connect = (): Promise<RedisConnection> => {
+    assert.equal(isLoaded, true);
+    return Promise.resolve({ sendCommand: () => Promise.resolve("PONG") });
+  };
+  const link = new Link(connect, 200, undefined, load);
+  assert.equal(await link.call(["PING"]), "PONG");
+  link.close();
+});
 
 // Clients that an app brings
 

@@ -42,7 +42,9 @@ interface Line {
 export class Link {
   readonly #connect: Connect;
   readonly #deadline: number;
+  #isLoaded = false;
   readonly #prepare: (connection: RedisConnection) => Promise<void>;
+  readonly #load: () => Promise<unknown>;
   #line: Line | null = null;
   #opening: Promise<Line> | null = null;
   #failures = 0;
@@ -53,15 +55,18 @@ export class Link {
    * @param connect Opens a connection.
    * @param deadline How long a call may take, in milliseconds; connecting likewise.
    * @param prepare Runs on each new connection before it is used.
+   * @param load Loads what `connect` needs: on a busy machine that may take longer than a server that is well.
    */
   constructor(
     connect: Connect,
     deadline: number,
     prepare: (connection: RedisConnection) => Promise<void> = async () => {},
+    load: () => Promise<unknown> = async () => {},
   ) {
     this.#connect = connect;
     this.#deadline = deadline;
     this.#prepare = prepare;
+    this.#load = load;
   }
 
   /** Whether commands go out at once, in the order of their calls. */
@@ -172,6 +177,12 @@ export class Link {
     if (this.#line !== null) {
       if (this.#line.connection.closed !== true) return Promise.resolve(this.#line);
       this.#drop(this.#line, new Error("the connection was closed"));
+    }
+    if (!this.#isLoaded) {
+      return this.#load().then(() => {
+        this.#isLoaded = true;
+        return this.#opened();
+      });
     }
     this.#opening ??= this.#make().finally(() => this.#opening = null);
     return within(this.#deadline, this.#opening, "no connection").catch((cause) => {
