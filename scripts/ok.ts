@@ -83,6 +83,8 @@ const checks: Record<string, () => Promise<Tally | void>> = {
   packages: () => program("shipping", "packages.ts"),
   compile: () => program("shipping", "compile.ts"),
   binary: () => program("shipping", "binary.ts"),
+  // Where Docker runs; elsewhere it is skipped.
+  container: () => program("shipping", "container.ts"),
   bundle: () => program("shipping", "bundle.ts"),
   npm: () => program("shipping", "npm.ts"),
   // By Node, whose `child_process` Playwright is made for. Where there is no Chromium, its tests are skipped.

@@ -682,6 +682,24 @@ onRedis(
 );
 
 onRedis(
+  "a server that hangs up says why: a full one, with whatever it is asked first, is no wrong setting",
+  async (place) => {
+    const { server } = place;
+    await server.client.call("ACL", "SETUSER", "somebody", "reset", "on", ">right", "~*", "&*", "+@all");
+    const [, most] = await server.client.call("CONFIG", "GET", "maxclients") as [string, string];
+    await server.client.call("CONFIG", "SET", "maxclients", "1");
+    try {
+      for (const url of [server.url, `${server.url}/3`, `redis://somebody:right@127.0.0.1:${server.port}`]) {
+        const full = place.driver({ url });
+        await assert.rejects(full.push([job()], T), isRefusal("REDIS", "max number of clients"), url);
+      }
+    } finally {
+      await server.client.call("CONFIG", "SET", "maxclients", most);
+    }
+  },
+);
+
+onRedis(
   "a database that the server does not have is refused, and not exchanged for database 0",
   async (place) => {
     const { server, prefix } = place;

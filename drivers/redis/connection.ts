@@ -72,12 +72,14 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       disconnectTimeout: 50,
       ...(tls === undefined ? {} : { tls }),
     };
-    // The cause of a failure is only told to a listener.
+    // The cause of a failure is only told to a listener. What a server said is better than that it then hung up.
     let cause: unknown;
     const opened = async <Client extends InstanceType<typeof Redis> | InstanceType<typeof Cluster>>(
       client: Client,
     ): Promise<Client> => {
-      client.on("error", (error) => cause = error);
+      client.on("error", (error) => {
+        if (!isReply(cause)) cause = error;
+      });
       try {
         await client.connect();
         return client;
@@ -87,8 +89,11 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       }
     };
     const single = await opened(new Redis(url, { ...strict, enableOfflineQueue: false }));
-    await select(single, single.options.db ?? 0);
-    const client = await isCluster(single)
+    const cluster = await greet(single).catch((error) => {
+      single.disconnect();
+      throw error instanceof QueueError || isReply(error) ? error : cause ?? error;
+    });
+    const client = cluster
       ? await opened(
         new Cluster([{ host: single.options.host, port: single.options.port }], {
           lazyConnect: true,
@@ -129,39 +134,48 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
   };
 }
 
-/**
- * Asks for the database once more: where the server refuses it, ioredis goes on in database 0, which is another queue's.
- *
- * @throws {QueueError} `CONFIG`
- */
-async function select(
-  client: { select(database: number): Promise<unknown>; disconnect(): void },
-  database: number,
-): Promise<void> {
-  if (database === 0) return;
-  try {
-    await client.select(database);
-  } catch (cause) {
-    client.disconnect();
-    if (!isReply(cause) || !/^(ERR|NOPERM)/.test(cause.message)) throw cause;
-    const why = `the database ${database} cannot be selected: ${cause.message}`;
-    throw new QueueError("CONFIG", `REDIS_URL: ${why}; expected one that the server has`, { cause });
-  }
-}
-
 interface Stream {
   cork(): void;
   uncork(): void;
 }
 
-async function isCluster(
-  client: { call(name: string, section: string): Promise<unknown> },
-): Promise<boolean> {
+/** What is asked of a server before it is used. */
+interface Greeted {
+  readonly options: { readonly db?: number };
+  select(database: number): Promise<unknown>;
+  call(name: string, section: string): Promise<unknown>;
+}
+
+/** Whether it is a node of a cluster. */
+async function greet(client: Greeted): Promise<boolean> {
+  await select(client, client.options.db ?? 0);
   try {
     return /^cluster_enabled:1/m.test(String(await client.call("INFO", "cluster")));
-  } catch {
-    return false; // An ACL without INFO.
+  } catch (error) {
+    if (isReply(error) && !isFarewell(error)) return false; // An ACL without INFO.
+    throw error;
   }
+}
+
+/**
+ * Asks for the database once more: where the server refuses it, ioredis goes on in database 0, which is another queue's.
+ *
+ * @throws {QueueError} `CONFIG`
+ */
+async function select(client: Greeted, database: number): Promise<void> {
+  if (database === 0) return;
+  try {
+    await client.select(database);
+  } catch (cause) {
+    if (!isReply(cause) || isFarewell(cause) || !/^(ERR|NOPERM)/.test(cause.message)) throw cause;
+    const why = `the database ${database} cannot be selected: ${cause.message}`;
+    throw new QueueError("CONFIG", `REDIS_URL: ${why}; expected one that the server has`, { cause });
+  }
+}
+
+/** Whether a server said this in place of an answer, and hung up: in protected mode, or with too many clients. */
+function isFarewell(error: Error): boolean {
+  return /^(DENIED|ERR max number of clients)/.test(error.message);
 }
 
 /** Whether the server itself refused: then the command did not run, and the connection is sound. */
