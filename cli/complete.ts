@@ -9,8 +9,8 @@ export const ASKED = ["queues", "names", "failed"] as const;
 /** The command by which the scripts of `queue:completions` ask. */
 export const COMPLETE = "queue:complete";
 
-/** How long a shell waits at most, in milliseconds. */
-const PATIENCE = 1000;
+/** How long a shell waits at most for a store that does not answer, in milliseconds: on a busy machine one takes a second. */
+const PATIENCE = 5000;
 
 /** How many failed jobs are looked at, the last ones. */
 const LOOK = 50;

@@ -11,7 +11,7 @@ import { describe, stackOf } from "./describe.ts";
 import type { Log } from "./log.ts";
 
 /** Which job an error comes from. */
-interface Origin {
+export interface Origin {
   readonly id: string;
   readonly name: string;
 }
@@ -22,6 +22,24 @@ export interface StrayWatcher {
   readonly log: Log;
   /** The jobs whose handlers run now, or did a moment ago. */
   suspects(): Origin[];
+}
+
+/**
+ * The jobs whose handlers have ended in this turn of the event loop. Bun tells of a rejection at the end of the turn, in
+ * which the timers of other jobs, and of the one that left it behind, may have gone off.
+ */
+export class JustEnded {
+  readonly #jobs: Origin[] = [];
+
+  /** Takes note of one, until the next turn. */
+  add(job: Origin): void {
+    if (this.#jobs.push(job) === 1) setImmediate(() => this.#jobs.length = 0);
+  }
+
+  /** Those of this turn, in the order of their ends. */
+  get jobs(): readonly Origin[] {
+    return this.#jobs;
+  }
 }
 
 const origins = new AsyncLocalStorage<Origin>();

@@ -31,7 +31,7 @@ import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
 import type { Telemetry } from "./telemetry.ts";
-import { watchStrays } from "./strays.ts";
+import { JustEnded, type Origin, watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
 /** How many more handlers may start, where those run in other processes. */
@@ -154,6 +154,7 @@ export class Worker {
   /** Whether the store may have queues that `queues()` did not name last time. */
   #newQueues = true;
   #listener: Listener | null = null;
+  readonly #justEnded = new JustEnded();
   #last: Attempt | null = null;
   #lastAt = -Infinity;
   #done!: () => void;
@@ -462,6 +463,7 @@ export class Worker {
   /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
   #ended(attempt: Attempt): void {
     this.#running.delete(attempt);
+    this.#justEnded.add(attempt.job);
     this.#presence.ended();
     if (this.#refilling) return;
     this.#refilling = true;
@@ -475,8 +477,9 @@ export class Worker {
     });
   }
 
-  #suspects(): Attempt["job"][] {
-    if (this.#running.size > 0) return [...this.#running.keys()].map((attempt) => attempt.job);
+  #suspects(): Origin[] {
+    const now = [...this.#running.keys()].map((attempt) => attempt.job);
+    if (now.length + this.#justEnded.jobs.length > 0) return [...this.#justEnded.jobs, ...now];
     return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 

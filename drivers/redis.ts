@@ -47,7 +47,7 @@ import { QueueError } from "../core/errors.ts";
 import { STUCK } from "./findings.ts";
 import { RedisBell } from "./redis/bell.ts";
 import { Lot } from "./redis/coalesce.ts";
-import { checkUrl, type Connect, ioredis, type RedisConnection } from "./redis/connection.ts";
+import { checkUrl, type Connect, ioredis, loadClient, type RedisConnection } from "./redis/connection.ts";
 import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures, type Store } from "./redis/failures.ts";
 import { lookAtServer } from "./redis/examine.ts";
@@ -176,11 +176,13 @@ export class RedisDriver implements Driver {
     const deadline = options.deadline ?? DEADLINE;
     const url = checkUrl(options.url || "redis://127.0.0.1:6379");
     const connect = options.connect ?? ioredis({ url, tls: options.tls }, deadline);
-    this.#link = new Link(connect, deadline, (connection) => this.#prepare(connection, connect, deadline));
+    const load = options.connect === undefined ? loadClient : undefined;
+    const prepare = (connection: RedisConnection) => this.#prepare(connection, connect, deadline);
+    this.#link = new Link(connect, deadline, prepare, load);
     this.#lanes = new Lanes(this.#prefix);
     this.#bellKey = `${this.#prefix}queue:bell`;
     this.#bell = new RedisBell(
-      new Link(connect, deadline),
+      new Link(connect, deadline, undefined, load),
       this.#bellKey,
       () => this.#link.call(["ZADD", this.#bellKey, "0", "0"]),
     );

@@ -98,7 +98,7 @@ const checks: Record<string, () => Promise<Tally | void>> = {
 async function suite(): Promise<Tally> {
   const env = { ...process.env, ...plain };
   const args = ["task", "test", "deno", "bun", "node"];
-  const { output, why } = await run(deno, args, { env, seconds: 1800, output: "both" });
+  const { output, why } = await run(deno, args, { env, seconds: 2400, output: "both" });
   const line = [...output.matchAll(/^(\d+) passed, (\d+) failed, (\d+) skipped$/gm)].at(-1);
   const [passed, failed, skipped] = line?.slice(1).map(Number) ?? [0, 0, 0];
   return { passed, failed: why ? Math.max(failed, 1) : failed, skipped };

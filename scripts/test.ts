@@ -12,7 +12,7 @@
 // Environment
 //   QUEUE_TEST_DENO, QUEUE_TEST_BUN, QUEUE_TEST_NODE   the executables to use (see runtimes.ts)
 //   QUEUE_TEST_REDIS_SERVER                            the program of a Redis or Valkey server, for the tests with one
-//   QUEUE_TEST_LIMIT                                   seconds for one runtime's run; 900 by default
+//   QUEUE_TEST_LIMIT                                   seconds for one runtime's run; 1800 by default
 // What a test finds in its environment
 //   TEST_DENO, TEST_BUN, TEST_NODE   the executable of each runtime that this machine has, whether the suite was
 //                                    asked to run on it or not; unset where there is none
@@ -39,7 +39,7 @@ const commands: Record<RuntimeName, (files: string[], outlets: Outlets) => strin
     ...[`--junit-path=${xml}`, ...files],
   ],
   bun: (files, { xml }) => [
-    ...["test", "--timeout=120000", "--reporter=junit", `--reporter-outfile=${xml}`],
+    ...["test", "--timeout=300000", "--reporter=junit", `--reporter-outfile=${xml}`],
     ...files.map((file) => `./${file}`),
   ],
   node: (files, { xml }) => [
@@ -146,7 +146,7 @@ async function main(args: readonly string[]): Promise<Report[]> {
   const [names, filters] = parse(args);
   const files = suite(filters);
   if (files.length === 0) throw new Error(`no file in tests/ matches ${filters.join(", ") || "*.test.ts"}`);
-  const seconds = Number(process.env.QUEUE_TEST_LIMIT || 900);
+  const seconds = Number(process.env.QUEUE_TEST_LIMIT || 1800);
   if (!(seconds > 0)) {
     throw new Error(`QUEUE_TEST_LIMIT is "${process.env.QUEUE_TEST_LIMIT}", not a number of seconds`);
   }

@@ -320,7 +320,7 @@ for (const { name, command } of [ownRuntime()]) {
           assert.match(worked.stdout, new RegExp(`^${pattern}$`, "m"));
         printed(String.raw`${time}  echo {6}1 {7}1/3 {14}START`);
         printed('echo {"id":7}'); // handlers print where they like
-        printed(String.raw`${time}  echo {6}1 {7}1/3 +\d+ ms  DONE`);
+        printed(String.raw`${time}  echo {6}1 {7}1/3 +[\d.]+ m?s  DONE`);
         printed("echo null"); // where no payload is given
         printed("echo text");
         printed(String.raw`1 job is delayed; the next is due in (2 h|1 h 59 m)`);
@@ -644,9 +644,9 @@ for (const { name, command } of [ownRuntime()]) {
       inProject(async (cwd) => {
         await seed(cwd, ["flaky", "broken"]);
         const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
-        assert.match(stdout, / flaky +1 +1\/3 +\d+ ms +RETRY in 10 s: upstream 503$/m);
-        assert.match(stdout, / broken +2 +1\/1 +\d+ ms +FAIL: broken x/);
-        assert.match(stdout, /\n1 job is delayed; the next is due in (10|9\.\d) s\n$/, "what it leaves");
+        assert.match(stdout, / flaky +1 +1\/3 +[\d.]+ m?s +RETRY in 10 s: upstream 503$/m);
+        assert.match(stdout, / broken +2 +1\/1 +[\d.]+ m?s +FAIL: broken x/);
+        assert.match(stdout, /\n1 job is delayed; the next is due in [\d.]+ m?s\n$/, "what it leaves");
         assert.equal(stderr, "");
       }));
 
@@ -704,12 +704,10 @@ for (const { name, command } of [ownRuntime()]) {
           "queue:dispatch flaky",
           "queue:work --quiet --once",
         ], { cwd });
-        assert.deepEqual(quiet.slice(0, 4).map(({ stdout }) => stdout), [
-          "echo 1\n",
-          "echo 2\necho 3\n",
-          "echo 4\n",
-          "",
-        ]);
+        const [once, two, ...rest] = quiet.slice(0, 4).map(({ stdout }) => stdout);
+        assert.deepEqual([once, two], ["echo 1\n", "echo 2\necho 3\n"]);
+        // By the second of these, where the time was over before the job was there.
+        assert.deepEqual(rest.toSorted(), ["", "echo 4\n"]);
         assert.deepEqual(quiet.map(({ status }) => status), [0, 0, 0, 0, 0, 0]);
         const failed = quiet.at(-1)!;
         assert.equal(failed.stdout, "");
@@ -899,8 +897,8 @@ for (const { name, command } of [ownRuntime()]) {
         );
         await seed(cwd, ["nap", "gone"]);
         const { stdout, stderr } = await expect(0, "queue:work --stop-when-empty", { cwd });
-        assert.match(stdout, / nap +1 +1\/3 +\d+ ms +SNOOZE for 5 m: the bank is closed$/m);
-        assert.match(stdout, / gone +2 +1\/3 +\d+ ms +FAIL: no such user\nhook 2 no such user\n/);
+        assert.match(stdout, / nap +1 +1\/3 +[\d.]+ m?s +SNOOZE for 5 m: the bank is closed$/m);
+        assert.match(stdout, / gone +2 +1\/3 +[\d.]+ m?s +FAIL: no such user\nhook 2 no such user\n/);
         assert.equal(stderr, "");
         await seed(cwd, ["nap"]);
         const json = await expect(0, "queue:work --json --once", { cwd });
@@ -1035,7 +1033,7 @@ for (const { name, command } of [ownRuntime()]) {
         );
         assert.match(
           failed!.stdout,
-          /\n {2}1 {2}\S+ \S+, after \d+ m?s, by \S+:\d+\n {5}broken x+…\n {7}Error: /,
+          /\n {2}1 {2}\S+ \S+, after [\d.]+ m?s, by \S+:\d+\n {5}broken x+…\n {7}Error: /,
         );
         const job = JSON.parse(json!.stdout);
         const FIELDS =

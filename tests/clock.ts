@@ -5,6 +5,7 @@
  * It takes the place of `Date.now`, `performance.now` and `setTimeout`; what measures or waits outside of JavaScript goes on as ever.
  */
 import { setImmediate } from "node:timers";
+import { PATIENCE } from "./until.ts";
 
 interface Timer {
   readonly dueAt: number;
@@ -93,7 +94,7 @@ export class Clock {
    * @throws {Error} Naming `what`, when it does not come to hold.
    */
   async until(condition: () => unknown, what: string): Promise<void> {
-    const deadline = this.#real.performanceNow() + 20_000;
+    const deadline = this.#real.performanceNow() + PATIENCE;
     while (!await condition()) {
       if (this.#real.performanceNow() > deadline) throw new Error(`waited in vain for ${what}`);
       await new Promise((resolve) => setImmediate(resolve));

@@ -188,7 +188,7 @@ describe("the completions of bash", { skip: noBash }, () => {
 
   it("complete what is typed on a terminal, though readline splits words at colons", {
     skip: noTerminal,
-    timeout: 60_000,
+    timeout: 300_000,
   }, () =>
     inProject(async (place) => {
       await place.script("bash", "app");
@@ -248,7 +248,7 @@ describe("the completions of zsh", { skip: noZsh }, () => {
 
   it(
     "complete commands, options and what options take",
-    { timeout: 60_000 },
+    { timeout: 300_000 },
     () =>
       withAnswers("zsh", async (place) => {
         const expected: [line: string, words: string[]][] = [

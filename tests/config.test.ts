@@ -420,8 +420,8 @@ for (
       },
       log: { warn() {}, error() {} },
     });
-    let now = Date.now() + 1000;
     await queue.dispatch("a");
+    let now = Date.now();
     for (const wait of waits) {
       assert.equal(await queue.workOnce(now), true);
       if (wait > 0) assert.equal(await queue.workOnce(now + wait - 1), false, `${wait} ms`);

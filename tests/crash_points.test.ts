@@ -157,7 +157,7 @@ function crashPoints(
 ): void {
   test(
     `${name}: wherever a process is killed, no job is lost or there twice`,
-    { skip, timeout: 120_000 },
+    { skip, timeout: 300_000 },
     async () => {
       // Not killed, so that a server knows the scripts, and a point is the same one for all.
       assert.equal(await look(0, make, apart), null);

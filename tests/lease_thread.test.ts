@@ -3,6 +3,7 @@
  * programs that show it. The answer is `processes`; see "Processes" in ARCHITECTURE.md.
  */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SqliteDriver } from "../drivers/sqlite.ts";
@@ -10,23 +11,25 @@ import { inFolder } from "./folder.ts";
 import { type Program, withPrograms } from "./process.ts";
 import { until } from "./until.ts";
 
-const REQUEST = {
-  queues: [{ queue: "default", limit: 1 }],
-  limit: 1,
-  prefetch: 0,
-  now: null,
-  retryAfter: 400,
-};
+const LEASE = 400;
 
-/** Whether another worker gets the job before the program's handler has ended. */
+/** Whether another worker gets the job at the end of its first lease, while the program's handler blocks. */
 async function isTaken(program: Program, database: string): Promise<boolean> {
-  await program.says("blocks");
+  const [, id] = await program.says("blocks");
   const driver = new SqliteDriver({ database });
+  const leasedUntil = async () => (await driver.find(id as string, null, LEASE))!.leasedUntil!;
   try {
-    return await until(async () => {
-      if ((await driver.reserve(REQUEST)).jobs.length > 0) return "taken";
-      return program.all("blocked").length > 0 && "kept";
-    }, "the job to be taken or done") === "taken";
+    const end = await leasedUntil();
+    // Twice as long as a lease, or less where somebody renews: a machine that stands still makes no difference.
+    await until(async () => Date.now() > end + LEASE || await leasedUntil() > end, "a renewal, or the end");
+    const { jobs } = await driver.reserve({
+      queues: [{ queue: "default", limit: 1 }],
+      limit: 1,
+      prefetch: 0,
+      now: end,
+      retryAfter: LEASE,
+    });
+    return jobs.length > 0;
   } finally {
     await driver.close();
   }
@@ -38,8 +41,10 @@ for (const thread of [false, true]) {
     inFolder((folder) =>
       withPrograms(async (start) => {
         const database = join(folder, "queue.sqlite");
-        const program = start("lease_thread", { database, thread, block: 3000 });
+        const file = join(folder, "enough");
+        const program = start("lease_thread", { database, thread, block: file });
         assert.equal(await isTaken(program, database), !thread);
+        writeFileSync(file, "");
         // A thread renews for ever, but nobody can end the job: what would abort it waits behind it.
         assert.deepEqual(await program.says("blocked"), ["blocked", false]);
       })
@@ -48,6 +53,6 @@ for (const thread of [false, true]) {
 
 test("a thread cannot renew what lies in memory, as its connection is to another database", () =>
   withPrograms(async (start) => {
-    const program = start("lease_thread", { database: ":memory:", thread: true, block: 1 });
+    const program = start("lease_thread", { database: ":memory:", thread: true, block: "/" });
     assert.deepEqual(await program.says("renews"), ["renews", false]);
   }));

@@ -149,7 +149,7 @@ withMonitor(
     await queue.pause("held");
     await queue.dispatch("mail", 1, { queue: "held" });
     await saw(
-      / {2}held \(paused\) {2}ready 1 {2}delayed 0 {2}reserved 0 {2}failed 0 {2}oldest waits \d+ m?s\b/,
+      / {2}held \(paused\) {2}ready 1 {2}delayed 0 {2}reserved 0 {2}failed 0 {2}oldest waits [\d.]+ m?s\b/,
     );
     await saw(/^queue: held is paused, and 1 job waits: queue:resume --queue=held/m, "stderr");
     await queue.resume("held");

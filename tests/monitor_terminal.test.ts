@@ -84,11 +84,8 @@ inTerminal(
     const program = start();
     await program.shows(/^› slow +0 +1 +0 +0 +- /m);
     assert.equal(program.screen.isAlternate, true);
-    assert.match(
-      program.screen.rows[0]!,
-      /^queue:monitor · storage\/database\.sqlite · every 100 ms +\d\d:\d\d:\d\d$/,
-    );
-    assert.match(program.screen.rows[23]!, /^q quit/);
+    await program.showsRow(0, /^queue:monitor · storage\/database\.sqlite · every 100 ms +\d\d:\d\d:\d\d$/);
+    await program.showsRow(23, /^q quit/);
     await queue.dispatchLater("mail", 1, { hours: 1 });
     await program.shows(/^ {2}default +0 +1 [^]*^› slow +0 +1 [^]*^ {2}total +0 +2 /m);
     program.type("q");
@@ -109,12 +106,12 @@ inTerminal("the live view is drawn anew where the terminal changes its size", as
   await program.shows(/^q quit {2}↑↓ queue {2}p pause or resume it$/m);
   await program.shows(/^ {2}1–\d of 30 +READY +FAILED +WAITS$/m);
   assert.equal(program.screen.rows.length, 15);
-  assert.match(program.screen.rows[14]!, /^q quit/);
+  await program.showsRow(14, /^q quit/);
   program.type("\u001b[F");
   await program.shows("› queue-39");
   program.resize(100, 40);
   await program.shows(/^ {2}QUEUE .*LAST LOOKS$[^]*^ {2}queue-10 [^]*^› queue-39 /m);
-  assert.match(program.screen.rows[39]!, /^q quit/);
+  await program.showsRow(39, /^q quit/);
   program.type("q");
   assert.equal(await program.end(), 0);
   assertRestored(program);

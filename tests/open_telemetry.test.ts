@@ -306,25 +306,17 @@ test(
     try {
       const [status] = await soon(once(child, "close"), "the program to end");
       assert.equal(status, 0, errors);
-      await until(() => sent.some(({ name }) => name === "process default"), "the spans to arrive");
+      const spans = ["request", "send default", "process default", "handler"];
+      await until(() => spans.every((span) => sent.some(({ name }) => name === span)), "the spans to arrive");
+      const instruments = ["queue.attempts", "queue.jobs", "queue.run.duration"];
+      await until(() => instruments.every((name) => metricNames.has(name)), "the metrics to arrive");
       const of = (name: string): ExportedSpan => sent.find((span) => span.name === name)!;
       assert.equal(of("send default").parentSpanId, of("request").spanId);
       assert.equal(of("process default").parentSpanId, of("send default").spanId);
       assert.equal(of("handler").parentSpanId, of("process default").spanId);
       const { traceId } = of("request");
-      for (const name of ["send default", "process default", "handler"]) {
-        assert.equal(
-          of(name).traceId,
-          traceId,
-        );
-      }
+      for (const name of spans) assert.equal(of(name).traceId, traceId);
       assert.deepEqual(of("process default").status, { code: 2, message: "no route" });
-      for (const name of ["queue.attempts", "queue.jobs", "queue.run.duration"]) {
-        assert.ok(
-          metricNames.has(name),
-          name,
-        );
-      }
     } finally {
       child.kill("SIGKILL");
       collector.close();

@@ -41,7 +41,7 @@ export class InTerminal {
     this.screen = new Screen(width, height);
     const words = command.map(quoted).join(" ");
     // The inner shell becomes the program, so that its process id is the program's.
-    const inner = `echo $$ > pid; exec ${words}`;
+    const inner = `echo $$ > pid.new; mv pid.new pid; exec ${words}`;
     const line = [
       `stty rows ${height} cols ${width}; stty -a > before; tty > tty; echo a line of before`,
       `sh -c ${quoted(inner)}; status=$?; stty -a > after; exit $status`,
@@ -66,6 +66,17 @@ export class InTerminal {
       return typeof text === "string" ? this.screen.text.includes(text) : text.test(this.screen.text);
     };
     await until(seen, `${text} on the screen`).catch((error) => {
+      throw new Error(`${(error as Error).message}:\n${this.screen.text}`);
+    });
+  }
+
+  /** Waits until a row of its screen is like this: what a program draws at once need not come at once. */
+  async showsRow(row: number, text: RegExp): Promise<void> {
+    const seen = async (): Promise<boolean> => {
+      await this.screen.written;
+      return text.test(this.screen.rows[row] ?? "");
+    };
+    await until(seen, `${text} in row ${row}`).catch((error) => {
       throw new Error(`${(error as Error).message}:\n${this.screen.text}`);
     });
   }

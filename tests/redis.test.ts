@@ -9,10 +9,20 @@ import { DatabaseSync } from "node:sqlite";
 import { type Job, Queue, QueueError, type QueueOptions } from "@x/queue";
 import type { RedisConnection } from "../drivers/redis.ts";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
+import { Link } from "../drivers/redis/link.ts";
 import { job, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
-import { endShared, freePort, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import {
+  commandsDuring,
+  endShared,
+  freePort,
+  lookedAtBell,
+  newPrefix,
+  noRedis,
+  RedisServer,
+  sharedServer,
+} from "./redis_server.ts";
 import { record, report } from "./registry.ts";
 import { tornJobs } from "./torn.ts";
 import { soon, until } from "./until.ts";
@@ -542,20 +552,11 @@ onRedis("an idle worker sends at most two commands a second", async ({ server, p
   });
   const stopping = new AbortController();
   const working = queue.work({ signal: stopping.signal });
-  const calls = async (name: string): Promise<number> => {
-    const info = await server.client.info("commandstats");
-    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
-  };
-  const blocked = async (count: number): Promise<void> => {
-    const end = await calls("bzpopmin") + count;
-    await until(async () => await calls("bzpopmin") >= end, "it to look at the bell");
-  };
-  await blocked(1);
-  const before = await calls("evalsha") + await calls("smembers") + await calls("exists");
-  await blocked(3);
-  // One look at the bell a second, and one look for jobs.
-  const others = await calls("evalsha") + await calls("smembers") + await calls("exists") - before;
-  assert.ok(others <= 4, `${others} other commands during three looks at the bell`);
+  await until(() => lookedAtBell(server), "it to rest");
+  const { sent, looks, seconds } = await commandsDuring(server, 3);
+  // One look for jobs a second, and one look at the bell.
+  assert.ok(sent <= 1.2 * seconds + 1.5, `${sent} commands in ${seconds} s`);
+  assert.ok(looks <= 1.2 * seconds + 1.5, `${looks} looks at the bell in ${seconds} s`);
   stopping.abort();
   await working;
   await queue.close();
@@ -883,6 +884,21 @@ onRedis("a cluster needs a hash tag in the prefix, and works with one", async (p
   }
 }, { own: ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"] });
 
+test("Redis: how long the client takes to load is no part of the deadline", async () => {
+  let isLoaded = false;
+  const load = async (): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    isLoaded = true;
+  };
+  const connect = (): Promise<RedisConnection> => {
+    assert.equal(isLoaded, true);
+    return Promise.resolve({ sendCommand: () => Promise.resolve("PONG") });
+  };
+  const link = new Link(connect, 200, undefined, load);
+  assert.equal(await link.call(["PING"]), "PONG");
+  link.close();
+});
+
 // Clients that an app brings
 
 /**
@@ -991,7 +1007,7 @@ onRedis("a client of the app's own does all of it", async (place) => {
 onRedis("a client that loses carriage returns is found out, and never gets one", async (place) => {
   const { server, prefix, lines } = place;
   const good = place.driver();
-  const poor = place.driver({ connect: () => client(server.port, true), deadline: 500 });
+  const poor = place.driver({ connect: () => client(server.port, true) });
   await assert.rejects(
     poor.push([job({ name: "mail", payload: "a\r\nb" })], T),
     isRefusal("PAYLOAD", '"mail" has a carriage return', "`connect`"),
@@ -1016,7 +1032,6 @@ onRedis("a client that reads by lines meets no name that it takes for the protoc
       prefix,
       failed,
       connect: () => client(place.server.port, true),
-      deadline: 500,
     });
     const odd = { name: "-job", queue: "-1", priority: -7 };
     await driver.push([job(odd), job({ ...odd, queue: "$5", delay: 500 })], T);
@@ -1039,7 +1054,7 @@ onRedis("a client that reads by lines meets no name that it takes for the protoc
 });
 
 onRedis("a client that loses carriage returns is not starved by a line full of them", async (place) => {
-  const poor = place.driver({ connect: () => client(place.server.port, true), deadline: 500 });
+  const poor = place.driver({ connect: () => client(place.server.port, true) });
   await place.driver().push(Array.from({ length: 500 }, () => job({ payload: "\r" })), T);
   await poor.push([job({ payload: "mine" })], T);
   const got: string[] = [];

@@ -4,7 +4,15 @@ import { after, test } from "node:test";
 import { type Job, Queue, QueueError, type Reservation } from "@x/queue";
 import { RedisDriver } from "../drivers/redis.ts";
 import { job, T, take } from "./conformance.ts";
-import { endShared, newPrefix, noRedis, RedisServer, sharedServer } from "./redis_server.ts";
+import {
+  commandsDuring,
+  endShared,
+  lookedAtBell,
+  newPrefix,
+  noRedis,
+  RedisServer,
+  sharedServer,
+} from "./redis_server.ts";
 import { until } from "./until.ts";
 
 after(endShared);
@@ -68,31 +76,19 @@ onRedis("what workers are told costs an idle one no command, and a busy one one 
     },
   });
   const working = queue.work({ signal: stopping.signal, concurrency: 2 });
-  const calls = async (name: string): Promise<number> => {
-    const info = await server.client.info("commandstats");
-    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
-  };
-  /** The commands, other than looks at the bell, during three of these: it is looked at once a second. */
-  const others = async (): Promise<number> => {
-    const sent = async () => {
-      const counts = await Promise.all(["evalsha", "eval", "smembers", "exists"].map(calls));
-      return counts.reduce((sum, count) => sum + count, 0);
-    };
-    const blocked = async (count: number): Promise<void> => {
-      const end = await calls("bzpopmin") + count;
-      await until(async () => await calls("bzpopmin") >= end, "it to look at the bell");
-    };
-    await blocked(1);
-    const before = await sent();
-    await blocked(3);
-    return await sent() - before;
-  };
-  const idle = await others();
-  assert.ok(idle <= 4, `${idle} commands of an idle worker`);
+  await until(() => lookedAtBell(server), "it to rest");
+  const idle = await commandsDuring(server, 3);
+  assert.ok(
+    idle.sent <= 1.2 * idle.seconds + 1.5,
+    `${idle.sent} commands of an idle worker in ${idle.seconds} s`,
+  );
   await queue.dispatch("hang");
   await began.promise;
-  const busy = await others();
-  assert.ok(busy <= 8, `${busy} commands of a worker with a job and a free slot`);
+  const busy = await commandsDuring(server, 3);
+  assert.ok(
+    busy.sent <= 2.2 * busy.seconds + 2.5,
+    `${busy.sent} commands of a worker with a job and a free slot in ${busy.seconds} s`,
+  );
   stopping.abort();
   open.resolve();
   await working;

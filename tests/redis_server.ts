@@ -41,9 +41,16 @@ export class RedisServer {
   static async start(...options: readonly string[]): Promise<RedisServer> {
     const server = new RedisServer();
     server.#options = options;
-    server.port = await freePort();
-    await server.start();
-    return server;
+    for (let tries = 1;; tries++) {
+      server.port = await freePort();
+      try {
+        await server.start();
+        return server;
+      } catch (error) {
+        // Another suite beside this one was quicker.
+        if (tries === 5 || !/Address already in use/.test(String(error))) throw error;
+      }
+    }
   }
 
   /** Its URL. */
@@ -120,13 +127,74 @@ export class RedisServer {
   }
 }
 
-/** A port that nobody listens on. */
+/**
+ * Where ports are looked for: below those that systems give out by themselves, to any connection of anybody, so that
+ * one that is free remains so until it is listened on; and such that with 10,000 more, where a node of a cluster
+ * listens to the others, it is still a port.
+ */
+const PORTS = { from: 10_000, to: 20_000 };
+
+const given = new Set<number>();
+
+/** A port that nobody listens on, and that was not given before. */
 export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 1000; tries++) {
+    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no port from ${PORTS.from} to ${PORTS.to} is free`);
+}
+
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  const isOpen = await new Promise<boolean>((resolve) => {
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => resolve(true));
+  });
+  if (isOpen) await new Promise((resolve) => server.close(resolve));
+  return isOpen;
+}
+
+/** How often the server was sent each command. */
+async function commands(server: RedisServer): Promise<Map<string, number>> {
+  const info = await server.client.info("commandstats");
+  return new Map(
+    [...info.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, calls]) => [name, Number(calls)]),
+  );
+}
+
+/** How often a worker began to wait at the bell. */
+export async function lookedAtBell(server: RedisServer): Promise<number> {
+  return (await commands(server)).get("bzpopmin") ?? 0;
+}
+
+/**
+ * How many commands workers send while the bell is looked at so many times more, and how long that takes, at the most:
+ * a machine that stands still sends less. What they send to the bell is counted apart.
+ */
+export async function commandsDuring(
+  server: RedisServer,
+  looks: number,
+): Promise<{ sent: number; looks: number; seconds: number }> {
+  const count = async () => {
+    const all = await commands(server);
+    const sent = ["evalsha", "eval", "smembers", "exists"].reduce(
+      (sum, name) => sum + (all.get(name) ?? 0),
+      0,
+    );
+    return { sent, looks: all.get("bzpopmin") ?? 0 };
+  };
+  const since = performance.now();
+  const before = await count();
+  await until(async () => await lookedAtBell(server) >= before.looks + looks, "it to look at the bell");
+  const after = await count();
+  return {
+    sent: after.sent - before.sent,
+    looks: after.looks - before.looks,
+    seconds: (performance.now() - since) / 1000,
+  };
 }
 
 let shared: Promise<RedisServer> | null = null;

@@ -118,7 +118,7 @@ export class Session {
   async end(): Promise<void> {
     this.clock.release();
     for (const worker of this.#workers) await worker.force().catch(() => {});
-    for (const queue of this.#queues) await soon(queue.close(), "a queue to close", 5000);
+    for (const queue of this.#queues) await soon(queue.close(), "a queue to close");
     this.#folder?.remove();
   }
 }

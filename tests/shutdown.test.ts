@@ -351,7 +351,7 @@ test("close() is bounded though another connection holds the write lock", () =>
     const outcome = pending.catch((error: QueueError) => error.message);
     forcing.abort();
     // 2 s for the worker and 2 s for close(), where a call on its own waits 10 s for the lock.
-    await soon(working.then(() => queue.close()), "the queue to close", 8000);
+    await soon(working.then(() => queue.close()), "the queue to close");
     assert.equal(
       await outcome,
       `queue: ${file}: another connection kept the database locked while the queue was closed`,
@@ -374,7 +374,7 @@ test("close() is bounded though the file is locked while it is opened", () =>
     other.exec("BEGIN IMMEDIATE; CREATE TABLE t (x)");
     const queue = new Queue({ database: file, jobs: { a: () => {} }, env: {} });
     const outcome = queue.dispatch("a").catch((error: QueueError) => error.message);
-    await soon(queue.close(), "the queue to close", 8000);
+    await soon(queue.close(), "the queue to close");
     assert.match(String(await outcome), /locked while the queue was closed/);
     other.close();
   }));

@@ -4,6 +4,7 @@
  * @module
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { until } from "./until.ts";
 
 /** Passes bytes on, until it is told otherwise. */
 export class SilentProxy {
@@ -13,6 +14,7 @@ export class SilentProxy {
   swallowing = false;
   /** Whether it passes nothing on, in either direction, though its connections stay open. */
   silent = false;
+  #kept = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -36,14 +38,33 @@ export class SilentProxy {
           outer.destroy();
         });
       }
-      inner.on("data", (data) => this.silent || outer.write(data));
-      outer.on("data", (data) => this.silent || this.swallowing || inner.write(data));
+      inner.on("data", (data) => this.silent ? this.#kept++ : outer.write(data));
+      outer.on("data", (data) => this.silent || this.swallowing ? this.#kept++ : inner.write(data));
     });
   }
 
   /** Its URL. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /**
+   * Makes a call whose reply is lost (`swallowing`), or that never arrives (`silent`): the connection breaks once
+   * something was kept back. So no deadline need be short, which a slow machine would miss where the reply is not lost.
+   */
+  async losing<Result>(how: "swallowing" | "silent", call: () => Promise<Result>): Promise<Result> {
+    const before = this.#kept;
+    this[how] = true;
+    try {
+      let over = false;
+      const outcome = call().finally(() => over = true);
+      outcome.catch(() => {});
+      await until(() => over || this.#kept > before, "the call to be cut off");
+      this.cut();
+      return await outcome;
+    } finally {
+      this[how] = false;
+    }
   }
 
   /** Breaks every connection. */

@@ -18,7 +18,7 @@ async function run(
   options: { stray: string; from: string; listening?: boolean },
 ): Promise<{ program: Program; status: number | string }> {
   const program = start("strays", options);
-  return { program, status: await soon(program.ended, "its end", 25_000) };
+  return { program, status: await soon(program.ended, "its end") };
 }
 
 for (const [stray, words] of Object.entries(STRAYS)) {
@@ -33,6 +33,20 @@ for (const [stray, words] of Object.entries(STRAYS)) {
       // Where the runtime cannot tell, all that ran at that moment are named.
       assert.match(logged[0], /^queue: job forgetful \(id 1\)( or other \(id \d\))* left /);
       assert.equal(logged[0].includes(` ${words}`), true, logged[0]);
+    }));
+}
+
+for (const stray of ["rejection", "late rejection", "exception"]) {
+  test(`a job's stray ${stray} is logged with its name, though it is heard of late`, () =>
+    withPrograms(async (start) => {
+      const { program, status } = await run(start, { stray, from: "a job beside one that blocks" });
+      assert.equal(status, 0, program.errors);
+      const logged = program.all("error").map(([, line]) => String(line));
+      assert.equal(logged.length, 1, logged.join("\n"));
+      assert.match(
+        logged[0],
+        /^queue: job (\w+ \(id \d\) or )*forgetful \(id 1\)( or \w+ \(id \d\))* left /,
+      );
     }));
 }
 

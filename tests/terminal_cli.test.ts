@@ -82,7 +82,7 @@ async function fill(cwd: string, failed: number, waiting: number): Promise<Sqlit
 
 test(
   "in production it asks before jobs are removed, and no is no",
-  { skip: noTerminal, timeout: 60_000 },
+  { skip: noTerminal, timeout: 300_000 },
   () =>
     inFolder(async (cwd) => {
       const driver = await fill(cwd, 2, 3);
@@ -113,7 +113,7 @@ test(
 
 test("long work shows how far it is on a terminal, in no colours, and leaves nothing there", {
   skip: noTerminal,
-  timeout: 60_000,
+  timeout: 300_000,
 }, () =>
   inFolder(async (cwd) => {
     const driver = await fill(cwd, 1000, 0);

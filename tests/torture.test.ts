@@ -17,7 +17,7 @@ const here: Executable = { name: deno ? "deno" : bun ? "bun" : "node", path: pro
 for (const driver of ["sqlite", "redis"] as const) {
   test(
     `${driver} keeps every promise while processes are killed, stopped and cut off`,
-    { skip: driver === "redis" && noRedis, timeout: 180_000 },
+    { skip: driver === "redis" && noRedis, timeout: 300_000 },
     async () => {
       const seed = Number(process.env.TORTURE_SEED || newSeed());
       const options = {

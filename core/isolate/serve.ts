@@ -11,7 +11,7 @@ import type { Reservation } from "../driver.ts";
 import { QueueError } from "../errors.ts";
 import type { Jobs } from "../job.ts";
 import { type JobType, readJobs } from "../registry.ts";
-import { watchStrays } from "../strays.ts";
+import { JustEnded, type Origin, watchStrays } from "../strays.ts";
 import { loadJobs } from "./jobs_module.ts";
 import {
   type Begin,
@@ -70,6 +70,7 @@ class Server {
   #database: HandlersConnection | null = null;
   #reportsMemory = false;
   #ending = false;
+  readonly #justEnded = new JustEnded();
   #last: LocalAttempt | null = null;
   #lastAt = -Infinity;
 
@@ -165,6 +166,7 @@ class Server {
     this.#lastAt = performance.now();
     const outcome = failed === null ? await attempt.run() : await runHook(attempt, failed);
     this.#running.delete(run);
+    this.#justEnded.add(attempt.job);
     this.#database?.ended(attempt.held);
     this.#passOn();
     this.#outbox.put({ type: "ended", run, outcome });
@@ -180,8 +182,9 @@ class Server {
     );
   }
 
-  #suspects(): LocalAttempt["job"][] {
-    if (this.#running.size > 0) return [...this.#running.values()].map((attempt) => attempt.job);
+  #suspects(): Origin[] {
+    const now = [...this.#running.values()].map((attempt) => attempt.job);
+    if (now.length + this.#justEnded.jobs.length > 0) return [...this.#justEnded.jobs, ...now];
     return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 

@@ -27,8 +27,12 @@ export interface Address {
   readonly tls?: object;
 }
 
-/** Loaded by those alone who use Redis. */
-async function load() {
+/**
+ * The client that the driver brings, loaded by those alone who use Redis.
+ *
+ * @throws {QueueError} `CONFIG` where it is not installed.
+ */
+export async function loadClient(): Promise<Pick<typeof import("ioredis"), "Cluster" | "Command" | "Redis">> {
   try {
     return await import("ioredis");
   } catch (cause) {
@@ -52,7 +56,7 @@ async function load() {
  */
 export function ioredis({ url, tls }: Address, deadline: number): Connect {
   return async () => {
-    const { Cluster, Command, Redis } = await load();
+    const { Cluster, Command, Redis } = await loadClient();
     const strict = {
       lazyConnect: true,
       // RESP2: no HELLO, which an ACL or a proxy may not allow; the replies here are the same.
@@ -62,7 +66,8 @@ export function ioredis({ url, tls }: Address, deadline: number): Connect {
       retryStrategy: null,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
-      connectTimeout: deadline,
+      // The driver has the same deadline, and knows when this process stood still: this one is for what it gave up.
+      connectTimeout: 2 * deadline,
       // How long a socket that does not answer is waited for when it is closed.
       disconnectTimeout: 50,
       ...(tls === undefined ? {} : { tls }),

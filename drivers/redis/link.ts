@@ -10,6 +10,12 @@ import { type Connect, isReply, type RedisConnection } from "./connection.ts";
 /** The longest wait before connecting again, in milliseconds. */
 const LONGEST_WAIT = 2000;
 
+/** A timer that is so late, in milliseconds, says that this process stood still, as on a busy or a suspended machine. */
+const LATE = 50;
+
+/** How long what came meanwhile has to be read then, in milliseconds, before it counts as lost. */
+const SPARE = 200;
+
 /** A Lua script: sent by its hash, and whole where the server does not know it. */
 export interface Script {
   /** Its text. */
@@ -27,7 +33,8 @@ export function script(lua: string): Script {
 interface Line {
   readonly connection: RedisConnection;
   readonly calls: Set<{ readonly deadline: number; reject(cause: unknown): void }>;
-  timer: ReturnType<typeof setTimeout> | null;
+  /** Ends the wait for the oldest call's deadline. */
+  cancel: (() => void) | null;
   dropped: boolean;
 }
 
@@ -35,7 +42,9 @@ interface Line {
 export class Link {
   readonly #connect: Connect;
   readonly #deadline: number;
+  #isLoaded = false;
   readonly #prepare: (connection: RedisConnection) => Promise<void>;
+  readonly #load: () => Promise<unknown>;
   #line: Line | null = null;
   #opening: Promise<Line> | null = null;
   #failures = 0;
@@ -46,15 +55,18 @@ export class Link {
    * @param connect Opens a connection.
    * @param deadline How long a call may take, in milliseconds; connecting likewise.
    * @param prepare Runs on each new connection before it is used.
+   * @param load Loads what `connect` needs: on a busy machine that may take longer than a server that is well.
    */
   constructor(
     connect: Connect,
     deadline: number,
     prepare: (connection: RedisConnection) => Promise<void> = async () => {},
+    load: () => Promise<unknown> = async () => {},
   ) {
     this.#connect = connect;
     this.#deadline = deadline;
     this.#prepare = prepare;
+    this.#load = load;
   }
 
   /** Whether commands go out at once, in the order of their calls. */
@@ -136,21 +148,19 @@ export class Link {
 
   /** One timer for the oldest call: all calls of a link have the same deadline. */
   #watch(line: Line): void {
-    line.timer ??= setTimeout(() => {
-      line.timer = null;
-      const [oldest] = line.calls;
-      if (oldest === undefined) return;
-      if (oldest.deadline <= performance.now()) {
-        return this.#drop(line, new Error(`no reply within ${this.#deadline / 1000} s`));
-      }
-      this.#watch(line);
-    }, Math.max(1, ([...line.calls][0]?.deadline ?? 0) - performance.now()));
+    if (line.cancel !== null) return;
+    const [oldest] = line.calls;
+    line.cancel = onTime(Math.max(1, oldest.deadline - performance.now()), () => {
+      line.cancel = null;
+      if (line.calls.has(oldest)) this.#drop(line, new Error(`no reply within ${this.#deadline / 1000} s`));
+      else if (line.calls.size > 0) this.#watch(line);
+    });
   }
 
   #drop(line: Line, cause: unknown): void {
     if (line.dropped) return;
     line.dropped = true;
-    if (line.timer !== null) clearTimeout(line.timer);
+    line.cancel?.();
     if (this.#line === line) {
       this.#line = null;
       this.#delayNext();
@@ -167,6 +177,12 @@ export class Link {
     if (this.#line !== null) {
       if (this.#line.connection.closed !== true) return Promise.resolve(this.#line);
       this.#drop(this.#line, new Error("the connection was closed"));
+    }
+    if (!this.#isLoaded) {
+      return this.#load().then(() => {
+        this.#isLoaded = true;
+        return this.#opened();
+      });
     }
     this.#opening ??= this.#make().finally(() => this.#opening = null);
     return within(this.#deadline, this.#opening, "no connection").catch((cause) => {
@@ -193,7 +209,7 @@ export class Link {
         throw error;
       }
       this.#failures = 0;
-      return this.#line = { connection, calls: new Set(), timer: null, dropped: false };
+      return this.#line = { connection, calls: new Set(), cancel: null, dropped: false };
     } catch (error) {
       this.#delayNext();
       throw error;
@@ -293,14 +309,28 @@ export async function within<Result>(
   promise: Promise<Result>,
   what: string,
 ): Promise<Result> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancel = (): void => {};
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} within ${deadline / 1000} s`)), deadline);
+    cancel = onTime(deadline, () => reject(new Error(`${what} within ${deadline / 1000} s`)));
   });
   promise.catch(() => {});
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
+}
+
+/**
+ * Calls `run` after `delay` milliseconds, unless the returned function is called before; a little later where this
+ * process stood still at that time: timers go off before what has come meanwhile is read.
+ */
+function onTime(delay: number, run: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const arm = (delay: number): void => {
+    const at = performance.now() + delay;
+    timer = setTimeout(() => performance.now() - at < LATE ? run() : arm(SPARE), delay);
+  };
+  arm(delay);
+  return () => clearTimeout(timer);
 }

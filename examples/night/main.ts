@@ -47,7 +47,7 @@ export interface Morning {
 const GOOD = 30;
 /** More than two processes can take before they are too large, even if one of them is replaced meanwhile. */
 const LEAKS = 5;
-const PATIENCE = 60_000;
+const PATIENCE = 240_000;
 
 /** Dispatches the jobs, has a worker run them, and tells what became of each. */
 export async function night(): Promise<Morning> {

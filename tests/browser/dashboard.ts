@@ -13,7 +13,7 @@ import { dashboard, type DashboardOptions, toNodeHandler } from "../../dashboard
 import { type Job, Queue, type QueueOptions } from "../../mod.ts";
 import { newFolder } from "../folder.ts";
 import { noRedis, RedisServer } from "../redis_server.ts";
-import { until } from "../until.ts";
+import { PATIENCE, until } from "../until.ts";
 import { launch, noChromium } from "./chromium.ts";
 import { serve, type Serving } from "./serving.ts";
 
@@ -98,7 +98,7 @@ async function open(
 ): Promise<Page & { faults: string[] }> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = Object.assign(await context.newPage(), { faults: [] as string[] });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(PATIENCE);
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.on("dialog", (dialog) => {
     page.faults.push(`a dialog: ${dialog.message()}`);

@@ -51,7 +51,7 @@ const READS = ["ZSCORE", "HMGET", "SMEMBERS", "EXISTS"];
 
 async function connect(): Promise<RedisConnection> {
   const { ioredis } = await import("../../drivers/redis/connection.ts");
-  const connection = await ioredis({ url: url! }, 5000)();
+  const connection = await ioredis({ url: url! }, 60_000)();
   return {
     sendCommand(words) {
       if (!READS.includes(words[0])) point();
@@ -122,7 +122,7 @@ async function* history(driver: Driver): AsyncGenerator<string> {
 async function open(): Promise<Driver> {
   if (url === undefined) return new SqliteDriver({ database });
   const { RedisDriver } = await import("../../drivers/redis.ts");
-  return new RedisDriver({ connect, prefix, database, failed });
+  return new RedisDriver({ connect, prefix, database, failed, deadline: 60_000 });
 }
 
 watchStatements();

@@ -64,10 +64,10 @@ export default {
     await waitFor(job, "go");
     say(job, "waited");
   },
-  /** Blocks its process for so many milliseconds. */
+  /** Blocks its process until there is a file `unblock`. */
   block: (job: ToldJob) => {
     say(job, "block");
-    for (const end = performance.now() + Number(job.data.text); performance.now() < end;);
+    while (!existsSync(`${job.data.file}.unblock`));
     say(job, "blocked");
   },
   spin: {

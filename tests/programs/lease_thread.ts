@@ -1,7 +1,8 @@
 /**
  * What a thread that renews leases could do for a handler that blocks the event loop, and what it could not: holds a
- * job, blocks, and says what became of the timeout that it had set before.
+ * job, blocks until there is a file, and says what became of the timeout that it had set before.
  */
+import { existsSync } from "node:fs";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Reservation } from "../../core/driver.ts";
 import { SqliteDriver } from "../../drivers/sqlite.ts";
@@ -39,8 +40,8 @@ async function hold(): Promise<void> {
   }
   let timedOut = false;
   setTimeout(() => timedOut = true, 100);
-  say("blocks");
-  for (const end = performance.now() + block; performance.now() < end;);
+  say("blocks", held.id);
+  for (const since = performance.now(); !existsSync(block) || performance.now() - since < 200;);
   say("blocked", timedOut);
 }
 

@@ -29,6 +29,10 @@ const queue = new Queue({
       await pass(100);
     },
     quick: () => leaveStray(),
+    /** The event loop stands still, so that the others are late to end. */
+    blocking: () => {
+      for (const end = performance.now() + 300; performance.now() < end;);
+    },
     other: async (job: Job) => {
       await pass(100);
       say("ran", job.payload);
@@ -37,7 +41,10 @@ const queue = new Queue({
 });
 
 /** Runs jobs, and one more after `during`. */
-async function working(names: ("forgetful" | "quick" | "other")[], during = () => {}): Promise<void> {
+async function working(
+  names: ("forgetful" | "quick" | "other" | "blocking")[],
+  during = () => {},
+): Promise<void> {
   await queue.open();
   const workers = queue.start(3);
   await queue.dispatchMany(names.map((name, index) => [name, String(index)] as ["other", string]));
@@ -53,6 +60,7 @@ async function working(names: ("forgetful" | "quick" | "other")[], during = () =
 const sources: Record<string, () => Promise<void>> = {
   "a job": () => working(["forgetful", "other", "other"]),
   "a job that has ended": () => working(["quick"]),
+  "a job beside one that blocks": () => working(["forgetful", "other", "blocking"]),
   "an app beside a job": () => working(["other"], leaveStray),
   "an app with an idle worker": () => working([], leaveStray),
   async "an app whose worker has stopped"() {

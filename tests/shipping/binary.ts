@@ -217,7 +217,7 @@ async function isolates(server: Server): Promise<void> {
 async function leavesNothing(server: Server): Promise<void> {
   for (const file of ["a", "b"]) await dispatch(server, "wait", file);
   const worker = server.start(["queue:work", "--processes=2"]);
-  await until(() => said(server, "began").length === 2, "both jobs to begin", 60_000);
+  await until(() => said(server, "began").length === 2, "both jobs to begin");
   const pids = server.lines("notes.txt").map((line) => Number(line.split(" ")[3]));
   assert.equal(new Set(pids).size, 2);
   await worker.end("SIGKILL");
@@ -364,7 +364,7 @@ async function dispatch(server: Server, name: string, payload: string): Promise<
 async function working(server: Server, args: readonly string[], variables?: Variables): Promise<Running> {
   const before = said(server, "began").length;
   const worker = server.start(["queue:work", ...args], variables);
-  await until(() => said(server, "began").length > before, "the job to begin", 60_000);
+  await until(() => said(server, "began").length > before, "the job to begin");
   return worker;
 }
 

@@ -56,7 +56,7 @@ export class Place {
 
   /** Runs a command to its end, which must have the status, and returns what it printed. */
   async run(command: Command, status = 0, env: Record<string, string> = {}): Promise<Ended> {
-    const ended = await soon(this.start(command, env).ended, command.join(" "), 120_000);
+    const ended = await soon(this.start(command, env).ended, command.join(" "), 300_000);
     assert.equal(ended.status, status, `${command.join(" ")}\n${ended.stdout}${ended.stderr}`);
     return ended;
   }
@@ -105,12 +105,12 @@ export class Running {
     const over = this.ended.then(({ status, stdout, stderr }): never => {
       throw new Error(`ended with ${status}, and never said ${text}\n${stdout}${stderr}`);
     });
-    return await soon(Promise.race([said, over]), text, 60_000);
+    return await soon(Promise.race([said, over]), text);
   }
 
   /** Sends it a signal, and waits for its end. */
   async end(signal: NodeJS.Signals): Promise<Ended> {
     this.#child.kill(signal);
-    return await soon(this.ended, "the end of a command", 60_000);
+    return await soon(this.ended, "the end of a command");
   }
 }

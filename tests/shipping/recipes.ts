@@ -144,7 +144,7 @@ class App {
     });
     over.catch(() => {});
     try {
-      await Promise.race([over, until(() => app.url, `${recipe} to listen`, 60_000)]);
+      await Promise.race([over, until(() => app.url, `${recipe} to listen`)]);
     } catch (error) {
       await app.remove();
       throw error;

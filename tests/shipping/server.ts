@@ -76,14 +76,13 @@ export class Running {
         return said!;
       },
       `${this.#line} to say ${pattern}`,
-      60_000,
     );
   }
 
   /** Sends a signal, and resolves with how it ended. */
   end(signal: NodeJS.Signals): Promise<number | string> {
     this.#child.kill(signal);
-    return soon(this.ended, `${this.#line} to end at ${signal}`, 60_000);
+    return soon(this.ended, `${this.#line} to end at ${signal}`);
   }
 
   /** Whether it has not ended. */
@@ -161,7 +160,7 @@ export class Server {
   /** Runs a command to its end. */
   async run(args: readonly string[], variables: Variables = {}): Promise<Answer> {
     const running = this.start(args, variables);
-    const status = await soon(running.ended, `${args.join(" ")} to end`, 60_000);
+    const status = await soon(running.ended, `${args.join(" ")} to end`);
     return { status, out: running.out, err: running.err };
   }
 

@@ -349,8 +349,9 @@ describe("the tutorial", { concurrency: true }, () => {
     const found = findRuntime(runtime);
     it(`can be followed on ${runtime}`, { skip: typeof found === "string" && found }, async () => {
       // Each port is the test's own.
-      let text = TUTORIAL;
-      for (const port of ["8000", "9000", "9464"]) text = text.replaceAll(port, String(await freePort()));
+      const ports = new Map<string, number>();
+      for (const port of ["8000", "9000", "9464"]) ports.set(port, await freePort());
+      const text = TUTORIAL.replace(/8000|9000|9464/g, (port) => String(ports.get(port)));
       const reader = new Reader([["npx -y deno@2", "deno"], ...words], clone);
       try {
         for (const title of sections) {

@@ -324,6 +324,16 @@ test("no rule is broken by a completion that counts as stored by a lost reply, o
   }]);
 });
 
+test("no rule is broken by a lease that no one could renew while the server was slow, on Redis", () => {
+  const slow = (milliseconds: number): Findings =>
+    new Tale("redis").dispatched("1").starts("A", "1").stalls("store", milliseconds).starts("B", "1", 2)
+      .ends("A", "1").settles("A", "1", 1, "lost").ends("B", "1", 2).settles("B", "1", 2, "completed")
+      .check();
+  assert.deepEqual(says(slow(LEASE)), []);
+  assert.deepEqual(slow(LEASE).secondRuns, { "the store stalled": 1 });
+  assert.deepEqual(slow(LEASE / 4).breaches.map(({ rule }) => rule), ["second run"], "not for as long");
+});
+
 /** Workers died before the handlers of a job began whose producer did not hear of it, and the last one gave it up. */
 function unheard(tale: Tale, attempt: number): Tale {
   return tale.tried("1").unknown("1").kills("A").kills("B").settles("C", "1", attempt, "failed");

@@ -48,7 +48,7 @@ export type Happening =
   | { readonly fact: "settled"; readonly id: string; readonly attempt: number; readonly how: Settlement }
   /** The process runs its event loop, and had nothing else to say for a while. */
   | { readonly fact: "alive" }
-  /** The process did not get to run its event loop since then. */
+  /** The process did not get to run its event loop since then; or the `store` did not answer. */
   | { readonly fact: "stalled"; readonly since: number }
   /** The queue's own log. */
   | { readonly fact: "said"; readonly line: string }

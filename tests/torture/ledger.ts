@@ -106,7 +106,7 @@ export class Ledger {
       }
       if (fact.fact === "over") return numbers.has(fact.number);
       if (fact.fact === "gone") return processes.has(fact.process);
-      return fact.fact === "stalled" && processes.has(fact.by);
+      return fact.fact === "stalled" && (fact.by === "store" || processes.has(fact.by));
     };
     return facts.filter((fact) => own(fact) || around(fact));
   }

@@ -86,7 +86,7 @@ export class Reasons {
   isQuiet(from: number, until: number, except: Fault): boolean {
     const fine = (fault: Fault): boolean =>
       fault === except || (fault.kind.startsWith("kill") && fault.kind !== "kill clients");
-    return this.#padded(from, until).every(fine);
+    return this.#padded(from, until).every(fine) && !this.#stalled(from, until, (by) => by === "store");
   }
 
   /** Whether the process missed some turns of its event loop. */
@@ -121,6 +121,7 @@ export class Reasons {
     const broken = during.find(({ kind, on }) => LINK_IS_BROKEN.includes(kind) && isConcerned(on));
     if (broken !== undefined) return `its link was broken: ${broken.kind}`;
     if (driver === "redis") {
+      if (this.#stalled(from, until, (process) => process === "store")) return "the store stalled";
       const cut = during.find(({ kind }) => REPLIES_ARE_LOST.includes(kind));
       return cut === undefined ? null : `a reply was lost: ${cut.kind}`;
     }

@@ -33,6 +33,8 @@ export interface Store {
   readonly linkFaults: Readonly<
     Partial<Record<FaultKind, (slot: string, lasts: number) => Promise<void>>>
   >;
+  /** Resolves when it answers, where it is a process of its own: that may be slow without being struck. */
+  answers?(): Promise<unknown>;
   /** Takes it away. */
   remove(): Promise<void>;
 }
@@ -146,6 +148,10 @@ export class RedisStore implements Store {
       this.#proxies.set(slot, proxy);
     }
     return this.#place(proxy.url);
+  }
+
+  answers(): Promise<unknown> {
+    return this.#server.client.ping();
   }
 
   readonly faults: Store["faults"] = {

@@ -16,6 +16,7 @@ import { Nemesis } from "./nemesis.ts";
 import { Random } from "./random.ts";
 import { schedule } from "./schedule.ts";
 import { RedisStore, SqliteStore } from "./store.ts";
+import { watchStore } from "./watch.ts";
 import { TRIES } from "./work.ts";
 
 /** What a run is. */
@@ -75,11 +76,15 @@ export async function torture(options: Torture): Promise<Result> {
     ? new SqliteStore(folder)
     : await RedisStore.start(folder, options.failed);
   const journal = new Journal(logs, "nemesis");
+  const ofStore = new Journal(logs, "store");
   const run = new Run(options, { folder: logs, store, journal });
+  const watched = watchStore(store, ofStore);
   try {
     await run.all();
   } finally {
     await run.end();
+    await watched();
+    await ofStore.close();
     await journal.close();
     await store.remove();
   }
