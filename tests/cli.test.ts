@@ -765,6 +765,23 @@ for (const { name, command } of [ownRuntime()]) {
         assert.match(stdout, /DONE\n$/);
       }));
 
+    it("gives the running job its time though SIGHUP comes with another signal, in either order", () =>
+      Promise.all(
+        ([["SIGTERM", "SIGHUP"], ["SIGHUP", "SIGTERM"]] as const).map((signals) =>
+          inProject(async (cwd) => {
+            await seed(cwd, ["patient"]);
+            const worker = start(["queue:work"], { cwd });
+            await worker.saw("START");
+            for (const signal of signals) worker.signal(signal);
+            await worker.saw("a second signal stops at once\n");
+            writeFileSync(join(cwd, "go"), "");
+            const { status, stdout, stderr } = await worker.ended;
+            assert.equal(status, 0, stderr);
+            assert.match(stdout, /DONE\n$/, signals.join(", "));
+          })
+        ),
+      ).then(() => {}));
+
     it("goes on at SIGHUP where that was ignored at its start, as far as the runtime remembers", () =>
       inProject(async (cwd) => {
         await seed(cwd, ["patient"]);
