@@ -420,6 +420,13 @@ withServer("a dispatch whose reply was lost may be repeated with its id", async 
   }
 });
 
+/** Waits until drivers whose connection was cut have noticed that, and have another: an answer came by it. */
+async function reached(...drivers: RedisDriver[]): Promise<void> {
+  for (const driver of drivers) {
+    await until(() => driver.waiting().then(() => true, () => false), "Redis to be reached again");
+  }
+}
+
 withServer(
   "a settlement that never arrived, and whose lease ended meanwhile, is known to be lost",
   async (server) => {
@@ -440,13 +447,14 @@ withServer(
         () => cut.redis.fail(alsoFailed, why),
       ];
       for (const one of act) {
-        await Promise.all([cut.database.open(), cut.redis.open()]);
+        await reached(cut.database, cut.redis);
         // The first part of failing in the database arrives; what removes the job from Redis does not.
         await assert.rejects(proxy.losing("silent", one), (error: QueueError) => error.code === "REDIS");
       }
       const taken = await take(other.database, { limit: 2, now: null, retryAfter: 1 });
       const [alsoTaken] = await take(other.redis, { now: null, retryAfter: 1 });
       assert.deepEqual([...taken, alsoTaken].map(({ attempt }) => attempt), [2, 2, 2]);
+      await reached(cut.database, cut.redis);
       for (const one of act) assert.equal(await one(), false, "another holds it");
       for (const driver of [cut.database, cut.redis]) {
         assert.deepEqual(await driver.failed({ after: null, limit: 9 }), [], "and it has not failed");
@@ -476,7 +484,7 @@ withServer(
         () => cut.fail(failed, { error: "x", stack: null, failedAt: Date.now() }),
       ];
       for (const one of act) {
-        await cut.open();
+        await reached(cut);
         await assert.rejects(proxy.losing("silent", one), (error: QueueError) => error.code === "REDIS");
       }
       for (let snoozes = 1, later = Date.now() + 1000; snoozes <= 2; snoozes++, later += 61_000) {
@@ -484,6 +492,7 @@ withServer(
         assert.deepEqual(taken.map(({ attempt }) => attempt), [2, 2]);
         for (const held of taken) assert.equal(await other.release(held, snooze, later), true);
       }
+      await reached(cut);
       for (const one of act) assert.equal(await one(), false, "it waits to run again");
       assert.deepEqual(await cut.failed({ after: null, limit: 9 }), [], "and it has not failed");
       assert.equal(await other.waiting(), 2);
@@ -526,9 +535,10 @@ withServer("a settlement whose reply was lost is made again, and holds", async (
       () => inRedis.fail(alsoFailed, why),
     ];
     for (const one of act) {
-      await Promise.all([driver.open(), inRedis.open()]);
+      await reached(driver, inRedis);
       await assert.rejects(proxy.losing("swallowing", one), /the reply of Redis was lost/);
     }
+    await reached(driver, inRedis);
     for (const one of act) assert.equal(await one(), true);
     for (const one of act) assert.equal(await one(), false, "the second time it is settled");
     assert.equal(await driver.fail(failed, why), true);
