@@ -11,7 +11,7 @@ import { describe, stackOf } from "./describe.ts";
 import type { Log } from "./log.ts";
 
 /** Which job an error comes from. */
-export interface Origin {
+interface Origin {
   readonly id: string;
   readonly name: string;
 }
@@ -24,21 +24,35 @@ export interface StrayWatcher {
   suspects(): Origin[];
 }
 
-/**
- * The jobs whose handlers have ended in this turn of the event loop. Bun tells of a rejection at the end of the turn, in
- * which the timers of other jobs, and of the one that left it behind, may have gone off.
- */
-export class JustEnded {
-  readonly #jobs: Origin[] = [];
+/** How long after a job started it is still suspected, in milliseconds, where nothing runs. */
+const SUSPECT = 1000;
 
-  /** Takes note of one, until the next turn. */
-  add(job: Origin): void {
-    if (this.#jobs.push(job) === 1) setImmediate(() => this.#jobs.length = 0);
+/** Whose a stray may be that the runtime ascribes to nobody. */
+export class Suspects {
+  /**
+   * Of this turn of the event loop. Bun tells of a rejection at the end of the turn, in which the timers of other jobs, and
+   * of the one that left it behind, may have gone off.
+   */
+  readonly #justEnded: Origin[] = [];
+  #last: Origin | null = null;
+  #lastAt = -Infinity;
+
+  /** A handler begins, at this time of `performance.now()`. */
+  began(job: Origin, at: number): void {
+    this.#last = job;
+    this.#lastAt = at;
   }
 
-  /** Those of this turn, in the order of their ends. */
-  get jobs(): readonly Origin[] {
-    return this.#jobs;
+  /** A handler has ended. */
+  ended(job: Origin): void {
+    if (this.#justEnded.push(job) === 1) setImmediate(() => this.#justEnded.length = 0);
+  }
+
+  /** All of them, besides those that run: first those that have just ended, in the order of their ends. */
+  with(running: Iterable<Origin>): Origin[] {
+    const all = [...this.#justEnded, ...running];
+    if (all.length > 0) return all;
+    return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last] : [];
   }
 }
 

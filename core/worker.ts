@@ -31,7 +31,7 @@ import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
 import type { Telemetry } from "./telemetry.ts";
-import { JustEnded, type Origin, watchStrays } from "./strays.ts";
+import { Suspects, watchStrays } from "./strays.ts";
 import { after } from "./timer.ts";
 
 /** How many more handlers may start, where those run in other processes. */
@@ -101,9 +101,6 @@ const SETTLE_DEADLINE = 10_000;
 /** How long one that ends when nothing is due goes on while the store does not say what is, in milliseconds. */
 const EMPTY_DEADLINE = 30_000;
 
-/** How long after a job started it is still suspected of a stray error, in milliseconds. */
-const SUSPECT = 1000;
-
 /** Runs jobs until it is stopped. */
 export class Worker {
   readonly #parts: WorkerParts;
@@ -130,8 +127,8 @@ export class Worker {
   #discovering = false;
   #refilling = false;
   /** How many more jobs may start in this turn of the event loop as others end, and until when. */
-  #burst = SLICE;
-  #burstEnds = Infinity;
+  #burst = 0;
+  #burstEnds = -Infinity;
   #again = false;
   #stopping = false;
   /** Since when, in milliseconds of `performance.now()`. */
@@ -154,9 +151,7 @@ export class Worker {
   /** Whether the store may have queues that `queues()` did not name last time. */
   #newQueues = true;
   #listener: Listener | null = null;
-  readonly #justEnded = new JustEnded();
-  #last: Attempt | null = null;
-  #lastAt = -Infinity;
+  readonly #suspects = new Suspects();
   #done!: () => void;
   /** Settles when a stop waits for nothing any more. */
   #giveUp!: () => void;
@@ -209,7 +204,10 @@ export class Worker {
     const stop = () => this.stop();
     const force = () => this.#force();
     const cancelTime = maxTime === null ? () => {} : after(maxTime, () => this.#leave());
-    const ignoreStrays = watchStrays({ log: this.#parts.log, suspects: () => this.#suspects() });
+    const ignoreStrays = watchStrays({
+      log: this.#parts.log,
+      suspects: () => this.#suspects.with([...this.#running.keys()].map(({ job }) => job)),
+    });
     const { events } = this.#parts;
     const { concurrency } = this.#options;
     if (events.has("workerStarted")) events.emit({ type: "workerStarted", concurrency });
@@ -431,10 +429,10 @@ export class Worker {
   #start(held: Reservation): void {
     const attempt = this.#controls.attempt(held);
     this.#started++;
-    const startedAt = this.#lastAt = performance.now();
+    const startedAt = performance.now();
     this.#running.set(attempt, startedAt);
     this.#presence.began();
-    this.#last = attempt;
+    this.#suspects.began(attempt.job, startedAt);
     this.#leases.started(attempt);
     if (attempt.runs) announce(this.#audience, "started", attempt);
     this.#outside(() => runTraced(attempt, this.#parts)).then((outcome) => {
@@ -455,7 +453,6 @@ export class Worker {
   /** With short jobs that were prefetched, one turn of the event loop, and one message to the store, does for many. */
   #startAnother(now: number): void {
     if (this.#waiting.length === 0 || this.#burst <= 0 || now >= this.#burstEnds) return;
-    if (this.#burst === SLICE) this.#burstEnds = now + BURST;
     this.#burst--;
     if (this.#free() > 0 && !this.#stopping) this.#startNext();
   }
@@ -463,24 +460,18 @@ export class Worker {
   /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
   #ended(attempt: Attempt): void {
     this.#running.delete(attempt);
-    this.#justEnded.add(attempt.job);
+    this.#suspects.ended(attempt.job);
     this.#presence.ended();
     if (this.#refilling) return;
     this.#refilling = true;
+    this.#burst = SLICE;
+    this.#burstEnds = performance.now() + BURST;
     setImmediate(() => {
       this.#refilling = false;
-      this.#burst = SLICE;
-      this.#burstEnds = Infinity;
       const enough = this.#started >= this.#options.maxJobs && this.#running.size === 0;
       if (enough && !this.#stopping) this.#leave();
       else this.#pump();
     });
-  }
-
-  #suspects(): Origin[] {
-    const now = [...this.#running.keys()].map((attempt) => attempt.job);
-    if (now.length + this.#justEnded.jobs.length > 0) return [...this.#justEnded.jobs, ...now];
-    return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 
   // Settling

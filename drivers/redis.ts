@@ -273,8 +273,8 @@ export class RedisDriver implements Driver {
         const lot = mine.slice(from, from + LOT);
         const { keys, values, order } = this.#byLane(lot);
         const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
-        const stillHeld = order.filter((one, index) => kept[index] === 1 || !lost.push(one));
-        await this.#controls.renew(stillHeld);
+        order.forEach((one, index) => kept[index] === 1 || lost.push(one));
+        await this.#controls.renew(order.filter((_, index) => kept[index] === 1));
       }
       for (const one of lost) this.#app.handlers?.ended(one);
       return lost;

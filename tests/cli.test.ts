@@ -106,6 +106,8 @@ function environment(extra: Record<string, string> = {}): Record<string, string>
   return env;
 }
 
+type StopSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
+
 class Running {
   stdout = "";
   stderr = "";
@@ -128,7 +130,7 @@ class Running {
     await until(() => this.stdout.includes(text), `${JSON.stringify(text)} in ${JSON.stringify(this)}`);
   }
 
-  signal(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): void {
+  signal(signal: StopSignal): void {
     sendSignal(this.child.pid!, signal);
   }
 
@@ -163,6 +165,26 @@ async function withQueue(cwd: string, jobs: Jobs, use: (queue: Queue) => Promise
 async function seed(cwd: string, names: readonly string[]): Promise<void> {
   const jobs = Object.fromEntries(names.map((name) => [name, () => {}]));
   await withQueue(cwd, jobs, (queue) => queue.dispatchMany(names.map((name, at) => [name, at + 1])));
+}
+
+/** Sends signals to a worker with a running job, some more once it stops, and sees it give the job its time. */
+async function stopsInTime(
+  cwd: string,
+  begin: () => Running,
+  signals: readonly StopSignal[],
+  more: readonly StopSignal[] = [],
+): Promise<void> {
+  await seed(cwd, ["patient"]);
+  const worker = begin();
+  await worker.saw("START");
+  for (const signal of signals) worker.signal(signal);
+  await worker.saw("a second signal stops at once\n");
+  for (const signal of more) worker.signal(signal);
+  writeFileSync(join(cwd, "go"), "");
+  const { status, stdout, stderr } = await worker.ended;
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(stdout, /stopping at once/, signals.join(", "));
+  assert.match(stdout, /DONE\n$/);
 }
 
 /** Leaves failed jobs whose errors are long. */
@@ -751,52 +773,21 @@ for (const { name, command } of [ownRuntime()]) {
       )).then(() => {}));
 
     it("gives the running job its time though SIGHUP comes twice, as from a terminal that is closed", () =>
-      inProject(async (cwd) => {
-        await seed(cwd, ["patient"]);
-        const worker = start(["queue:work"], { cwd });
-        await worker.saw("START");
-        worker.signal("SIGHUP");
-        await worker.saw("a second signal stops at once\n");
-        worker.signal("SIGHUP");
-        writeFileSync(join(cwd, "go"), "");
-        const { status, stdout, stderr } = await worker.ended;
-        assert.equal(status, 0, stderr);
-        assert.doesNotMatch(stdout, /stopping at once/);
-        assert.match(stdout, /DONE\n$/);
-      }));
+      inProject((cwd) => stopsInTime(cwd, () => start(["queue:work"], { cwd }), ["SIGHUP"], ["SIGHUP"])));
 
     it("gives the running job its time though SIGHUP comes with another signal, in either order", () =>
       Promise.all(
         ([["SIGTERM", "SIGHUP"], ["SIGHUP", "SIGTERM"]] as const).map((signals) =>
-          inProject(async (cwd) => {
-            await seed(cwd, ["patient"]);
-            const worker = start(["queue:work"], { cwd });
-            await worker.saw("START");
-            for (const signal of signals) worker.signal(signal);
-            await worker.saw("a second signal stops at once\n");
-            writeFileSync(join(cwd, "go"), "");
-            const { status, stdout, stderr } = await worker.ended;
-            assert.equal(status, 0, stderr);
-            assert.match(stdout, /DONE\n$/, signals.join(", "));
-          })
+          inProject((cwd) => stopsInTime(cwd, () => start(["queue:work"], { cwd }), signals))
         ),
       ).then(() => {}));
 
     it("goes on at SIGHUP where that was ignored at its start, as far as the runtime remembers", () =>
-      inProject(async (cwd) => {
-        await seed(cwd, ["patient"]);
+      inProject((cwd) => {
         const words = [...command, CLI, "queue:work"].map((word) => `'${word}'`).join(" ");
-        const worker = new Running(["/bin/sh", "-c", `trap '' HUP; exec ${words}`], { cwd });
-        await worker.saw("START");
-        worker.signal("SIGHUP");
-        if (name !== "node") worker.signal("SIGTERM");
-        await worker.saw("a second signal stops at once\n");
-        writeFileSync(join(cwd, "go"), "");
-        const { status, stdout, stderr } = await worker.ended;
-        assert.equal(status, 0, stderr);
-        // Two signals would have stopped it at once.
-        assert.doesNotMatch(stdout, /stopping at once/);
-        assert.match(stdout, /DONE\n$/);
+        const begin = () => new Running(["/bin/sh", "-c", `trap '' HUP; exec ${words}`], { cwd });
+        // Two signals would stop it at once.
+        return stopsInTime(cwd, begin, name === "node" ? ["SIGHUP"] : ["SIGHUP", "SIGTERM"]);
       }));
 
     it("ends with 0 at a signal though the store is locked before it is open", () =>

@@ -11,7 +11,7 @@ import type { Reservation } from "../driver.ts";
 import { QueueError } from "../errors.ts";
 import type { Jobs } from "../job.ts";
 import { type JobType, readJobs } from "../registry.ts";
-import { JustEnded, type Origin, watchStrays } from "../strays.ts";
+import { Suspects, watchStrays } from "../strays.ts";
 import { loadJobs } from "./jobs_module.ts";
 import {
   type Begin,
@@ -27,9 +27,6 @@ import { Outbox } from "./outbox.ts";
 
 /** How often memory is reported while nothing ends, in milliseconds. */
 const MEMORY_INTERVAL = 1000;
-
-/** How long after a job started it is still suspected of a stray error, in milliseconds. */
-const SUSPECT = 1000;
 
 /**
  * Runs jobs for the worker that started this process, until that tells it to end: the program that
@@ -70,9 +67,7 @@ class Server {
   #database: HandlersConnection | null = null;
   #reportsMemory = false;
   #ending = false;
-  readonly #justEnded = new JustEnded();
-  #last: LocalAttempt | null = null;
-  #lastAt = -Infinity;
+  readonly #suspects = new Suspects();
 
   constructor(jobs: Jobs | undefined) {
     this.#jobs = jobs;
@@ -83,7 +78,10 @@ class Server {
     process.on("exit", () => this.#outbox.flush());
     process.on("message", (received: unknown) => this.#hear(messagesIn(received)));
     dieWithParent(process.ppid, this.#log.error);
-    watchStrays({ log: this.#log, suspects: () => this.#suspects() });
+    watchStrays({
+      log: this.#log,
+      suspects: () => this.#suspects.with([...this.#running.values()].map(({ job }) => job)),
+    });
     this.#outbox.put({ type: "hello" });
   }
 
@@ -162,11 +160,10 @@ class Server {
   }
 
   async #run({ run, failed }: RunMessage, attempt: LocalAttempt): Promise<void> {
-    this.#last = attempt;
-    this.#lastAt = performance.now();
+    this.#suspects.began(attempt.job, performance.now());
     const outcome = failed === null ? await attempt.run() : await runHook(attempt, failed);
     this.#running.delete(run);
-    this.#justEnded.add(attempt.job);
+    this.#suspects.ended(attempt.job);
     this.#database?.ended(attempt.held);
     this.#passOn();
     this.#outbox.put({ type: "ended", run, outcome });
@@ -180,12 +177,6 @@ class Server {
       "CONFIG",
       "job.db: with `processes`, only where the queue's database is a file: this one's is in the worker's memory",
     );
-  }
-
-  #suspects(): Origin[] {
-    const now = [...this.#running.values()].map((attempt) => attempt.job);
-    if (now.length + this.#justEnded.jobs.length > 0) return [...this.#justEnded.jobs, ...now];
-    return this.#last !== null && performance.now() - this.#lastAt < SUSPECT ? [this.#last.job] : [];
   }
 
   #reportMemory(): void {

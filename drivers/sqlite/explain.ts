@@ -4,9 +4,10 @@
  * @module
  */
 import { Buffer } from "node:buffer";
-import { accessSync, closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { codeOf } from "./connection.ts";
+import { refusal } from "./file.ts";
 
 /** SQLite's primary result codes: https://sqlite.org/rescode.html */
 const READONLY = 8;
@@ -74,16 +75,6 @@ function forbidden(path: string): string | null {
       "reading works while another process has the file open";
   }
   return cannotWrite === null ? null : "this user may read this file, and not write it";
-}
-
-/** The code of the error by which the system refuses; `null` where it does not. */
-function refusal(path: string, mode: number): string | null {
-  try {
-    accessSync(path, mode);
-    return null;
-  } catch (error) {
-    return String((error as { code?: string }).code);
-  }
 }
 
 const MAGIC = "SQLite format 3\0";

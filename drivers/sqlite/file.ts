@@ -16,14 +16,19 @@ export function identityOf(path: string): string {
   return stat === undefined ? "" : `${stat.dev}:${stat.ino}`;
 }
 
+/** The code of the error by which the system refuses; `null` where it does not. */
+export function refusal(path: string, mode: number): string | null {
+  try {
+    accessSync(path, mode);
+    return null;
+  } catch (error) {
+    return String((error as { code?: string }).code);
+  }
+}
+
 /** Whether this user may write a file. */
 export function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return refusal(path, constants.W_OK) === null;
 }
 
 /** Where the folder is missing. In Deno, a permission for the file alone does not let us look: opening it tells then. */
