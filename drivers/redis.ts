@@ -54,7 +54,7 @@ import { lookAtServer } from "./redis/examine.ts";
 import { RedisFinder } from "./redis/find.ts";
 import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
-import { isLost, Link, mayHaveRun } from "./redis/link.ts";
+import { isLost, Link, mayHaveRun, messageOf } from "./redis/link.ts";
 import { dueOf, newId } from "./redis/id.ts";
 import { unmarked } from "./redis/marked.ts";
 import { fromMember, generationOf, memberBefore, memberOf, membersAfter, toMember } from "./redis/member.ts";
@@ -72,6 +72,7 @@ import {
   RESERVE,
   RESERVE_LIMIT,
   SEEN,
+  SIFT,
 } from "./redis/scripts.ts";
 import { Traces } from "./redis/traces.ts";
 import { checkSchema, checkServer, keepsCarriageReturns } from "./redis/server.ts";
@@ -256,7 +257,7 @@ export class RedisDriver implements Driver {
         } else if (taken.areNew) {
           this.#lanes.count = null;
           looks++;
-        } else {
+        } else if (taken.jobs.length > 0 || taken.aside === 0) {
           if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
           return this.#toReserved(request, told, await this.#traced(request, taken));
         }
@@ -271,7 +272,7 @@ export class RedisDriver implements Driver {
       const mine = held.filter((one) => !this.#settled.has(one));
       for (let from = 0; from < mine.length; from += LOT) {
         const lot = mine.slice(from, from + LOT);
-        const { keys, values, order } = this.#byLane(lot);
+        const { keys, values, order } = this.#toArguments(lot);
         const kept = await this.#link.run(EXTEND, keys, [seconds(now), ...values]) as number[];
         order.forEach((one, index) => kept[index] === 1 || lost.push(one));
         await this.#controls.renew(order.filter((_, index) => kept[index] === 1));
@@ -718,8 +719,7 @@ export class RedisDriver implements Driver {
   }
 
   #warnOfTraces(error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
-    this.#options.log?.warn(`queue: the trace of a job is missing, or stays for a day: ${why}`);
+    this.#options.log?.warn(`queue: the trace of a job is missing, or stays for a day: ${messageOf(error)}`);
   }
 
   /** With their traces, where these are asked for. What was taken is held, so that a failure is no reason to reject. */
@@ -794,7 +794,7 @@ export class RedisDriver implements Driver {
     request: LaneRequest,
     lanes: ReadonlyMap<Lane, number>,
     done: readonly Reservation[],
-  ): Promise<{ taken: Taken; lost: ReadonlySet<number> }> {
+  ): Promise<{ taken: Taken; lost: ReadonlySet<Reservation> }> {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
@@ -802,6 +802,7 @@ export class RedisDriver implements Driver {
     const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
     keys.push(this.#controls.key);
+    const groups = this.#byLane(done);
     const values = [
       seconds(request.now),
       String(request.retryAfter / 1000),
@@ -811,11 +812,13 @@ export class RedisDriver implements Driver {
       this.#isPlain ? "1" : "",
       request.woken ? "1" : "",
       known,
-      String(done.length),
+      String(groups.size),
       request.told.revision,
+      this.#options.connect === undefined ? "" : "1",
     ];
-    for (const held of done) {
-      values.push(String(lanes.get(this.#lanes.of(held.queue, held.priority))), memberOf(held));
+    for (const [lane, held] of groups) {
+      values.push(String(lanes.get(lane)), String(held.length));
+      for (const one of held) values.push(memberOf(one));
     }
     request.queues.forEach(({ queue, limit }, share) => {
       for (const lane of this.#lanes.in(queue)) {
@@ -824,33 +827,76 @@ export class RedisDriver implements Driver {
     });
     const answer = await this.#link.run(RESERVE, keys, values) as [
       lanes: number,
-      malformed: number,
+      malformed: number | string,
       nextIn: string,
+      since: string,
       lost: number,
       ...rest: (number | string)[],
     ];
-    const [laneCount, malformed, nextIn, lostCount] = answer;
-    if (malformed > 0) {
+    const [laneCount, malformed, nextIn, since, lostCount] = answer;
+    const order = lostCount === 0 ? [] : [...groups.values()].flat();
+    const lost = new Set(answer.slice(5, 5 + lostCount).map((at) => order[Number(at) - 1]));
+    const all = [...lanes.keys()];
+    const jobs: Reservation[] = [];
+    const unreadable = new Map<Reservation, Lane>();
+    const mark = this.#mark++;
+    const now = request.now ?? (answer.length > 5 + lostCount ? this.#present() : 0);
+    for (let at = 5 + lostCount; at < answer.length;) {
+      const lane = all[answer[at++] as number - 1];
+      for (const last = at + (answer[at++] as number); at <= last; at++) {
+        const member = answer[at] as string;
+        const held = fromMember(member, lane.queue, lane.priority, mark);
+        const due = held.attempt === 1 && generationOf(held) === 0 ? dueOf(held.id) : null;
+        if (due !== null) held.waited = Math.max(0, now - due);
+        if (request.told.cancelled.has(held.id)) held.cancelled = true;
+        if (member.includes(UNREADABLE)) unreadable.set(held, lane);
+        jobs.push(held);
+      }
+    }
+    const sifted = unreadable.size === 0 ? 0 : await this.#sift(jobs, unreadable, since);
+    if (typeof malformed === "string") this.#warnOfMalformed("a member that is no job of ours", malformed);
+    const aside = (typeof malformed === "string" ? 0 : malformed) + sifted;
+    if (aside > 0) {
       this.#options.log?.warn(
-        `queue: ${malformed} ${malformed === 1 ? "member was" : "members were"} no jobs of ours: ` +
+        `queue: ${aside} ${aside === 1 ? "member was" : "members were"} no jobs of ours: ` +
           `set aside in ${this.#prefix}queue:malformed`,
       );
     }
-    const lost = new Set(answer.slice(4, 4 + lostCount).map((at) => Number(at) - 1));
-    const all = [...lanes.keys()];
-    const jobs: Reservation[] = [];
-    const mark = this.#mark++;
-    const now = request.now ?? (answer.length > 4 + lostCount ? this.#present() : 0);
-    for (let at = 4 + lostCount; at < answer.length; at += 2) {
-      const { queue, priority } = all[answer[at] as number - 1];
-      const held = fromMember(answer[at + 1] as string, queue, priority, mark);
-      const due = held.attempt === 1 && generationOf(held) === 0 ? dueOf(held.id) : null;
-      if (due !== null) held.waited = Math.max(0, now - due);
-      jobs.push(request.told.cancelled.has(held.id) ? { ...held, cancelled: true } : held);
-    }
     const hasChanged = laneCount === CHANGED;
     const areNew = !hasChanged && known !== "" && Number(known) !== laneCount;
-    return { taken: { jobs, areNew, hasChanged, nextIn: nextIn === "" ? null : Number(nextIn) }, lost };
+    const again = sifted > 0 ? 0 : nextIn === "" ? null : Number(nextIn);
+    return { taken: { jobs, areNew, hasChanged, aside, nextIn: again }, lost };
+  }
+
+  /**
+   * Takes those away whose members are no text, which are set aside. Answers how many these were. Where that fails, none is
+   * run that may be one: their leases end by themselves. What was taken with them is held, so that it is no reason to reject.
+   */
+  async #sift(
+    jobs: Reservation[],
+    unreadable: ReadonlyMap<Reservation, Lane>,
+    since: string,
+  ): Promise<number> {
+    const lanes = new Set(unreadable.values());
+    const keys = [`${this.#prefix}queue:malformed`, ...[...lanes].map(({ keys }) => keys[2])];
+    const texts = new Set<string>();
+    let aside = 0;
+    try {
+      const [count, ...members] = await this.#link.run(SIFT, keys, [since]) as [number, ...string[]];
+      aside = count;
+      for (const member of members) texts.add(member);
+    } catch (error) {
+      const what = unreadable.size === 1 ? "a member that is" : `${unreadable.size} members that are`;
+      this.#warnOfMalformed(`${what} perhaps no text`, messageOf(error));
+    }
+    const kept = jobs.filter((held) => !unreadable.has(held) || texts.has(memberOf(held)));
+    jobs.splice(0, jobs.length, ...kept);
+    return aside;
+  }
+
+  #warnOfMalformed(what: string, why: string): void {
+    const where = `${this.#prefix}queue:malformed`;
+    this.#options.log?.warn(`queue: ${what} could not be set aside in ${where}: ${why}`);
   }
 
   #toReserved(request: ReserveRequest, { restarts }: Told, { jobs, nextIn }: Taken): Reserved {
@@ -906,7 +952,7 @@ export class RedisDriver implements Driver {
         const sent = this.#sendReserve(rider.request, lanes, jobs);
         sent.then(({ taken }) => rider.resolve(taken), rider.reject);
         const { lost } = await sent;
-        return jobs.map((_, index) => !lost.has(index));
+        return jobs.map((held) => !lost.has(held));
       }
       this.#sendReserve(rider.request, lanes, []).then(({ taken }) => rider.resolve(taken), rider.reject);
     }
@@ -916,7 +962,7 @@ export class RedisDriver implements Driver {
     }
     const done = new Map<Reservation, boolean>();
     for (let from = 0; from < jobs.length; from += LOT) {
-      const { keys, values, order } = this.#byLane(jobs.slice(from, from + LOT));
+      const { keys, values, order } = this.#toArguments(jobs.slice(from, from + LOT));
       const removed = await this.#link.run(COMPLETE, keys, values) as number[];
       order.forEach((one, index) => done.set(one, removed[index] === 1));
     }
@@ -968,8 +1014,8 @@ export class RedisDriver implements Driver {
     return await this.#link.call(["ZSCORE", reserved, memberOf(held)]) !== null;
   }
 
-  /** The `reserved` keys, and for each how many members follow and these; with the jobs in that order. */
-  #byLane(jobs: readonly Reservation[]): { keys: string[]; values: string[]; order: Reservation[] } {
+  /** Held jobs by their lanes. */
+  #byLane(jobs: readonly Reservation[]): Map<Lane, Reservation[]> {
     const lanes = new Map<Lane, Reservation[]>();
     for (const held of jobs) {
       const lane = this.#lanes.of(held.queue, held.priority);
@@ -977,6 +1023,12 @@ export class RedisDriver implements Driver {
       if (others === undefined) lanes.set(lane, [held]);
       else others.push(held);
     }
+    return lanes;
+  }
+
+  /** The `reserved` keys, and for each how many members follow and these; with the jobs in that order. */
+  #toArguments(jobs: readonly Reservation[]): { keys: string[]; values: string[]; order: Reservation[] } {
+    const lanes = this.#byLane(jobs);
     const keys: string[] = [];
     const values: string[] = [];
     for (const [lane, held] of lanes) {
@@ -1040,11 +1092,16 @@ interface Taken {
   readonly areNew: boolean;
   /** Whether workers are told something that is not known here: then there are no jobs, either. */
   readonly hasChanged: boolean;
+  /** How many members were set aside that were no jobs. */
+  readonly aside: number;
   readonly nextIn: number | null;
 }
 
 /** What RESERVE answers where workers were told something that is not known here. */
 const CHANGED = -2;
+
+/** What stands in a text for bytes that are none. Also a character like any other, which a payload may have. */
+const UNREADABLE = "\uFFFD";
 
 const PLAIN =
   "queue: the Redis client that `connect` opens loses carriage returns in replies: payloads with one are refused, and left to other workers";

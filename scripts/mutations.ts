@@ -225,8 +225,39 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis: the fence against a worker from before a retry (the generation in the member)",
-    edits: [["drivers/redis/scripts.ts", "member = zeros .. next ..", "member = next .."]],
+    edits: [
+      ["drivers/redis/scripts.ts", "gsub(member, '0 ', '1 ', 1)", "gsub(member, '^0*0 ', '1 ', 1)"],
+      ["drivers/redis/scripts.ts", "member = zeros .. string", "member = string"],
+    ],
     tests: ["redis_conformance"],
+  },
+  {
+    name: "Redis: what is no text is set aside",
+    edits: [["drivers/redis.ts", "member.includes(UNREADABLE)", "member === UNREADABLE"]],
+    tests: ["redis"],
+  },
+  {
+    name: "Redis: a payload may have the character that stands for bytes that are no text",
+    edits: [[
+      "drivers/redis.ts",
+      "!unreadable.has(held) || texts.has(memberOf(held))",
+      "!unreadable.has(held)",
+    ]],
+    tests: ["redis"],
+  },
+  {
+    name: "Redis: no job is taken out of its line that cannot be held",
+    edits: [["drivers/redis/scripts.ts", "foreign(KEYS[lane * 3 + 3], 'ZCARD')", "nil"]],
+    tests: ["redis"],
+  },
+  {
+    name: "Redis: what cannot be set aside goes back to its line",
+    edits: [[
+      "drivers/redis/scripts.ts",
+      "            others[#others + 1] = member\n          else",
+      "          else",
+    ]],
+    tests: ["redis"],
   },
   {
     name: "Redis: the fence of a release (what ZREM answers)",

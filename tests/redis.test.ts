@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { type Job, Queue, QueueError, type QueueOptions } from "@x/queue";
+import type { Reservation } from "../core/driver.ts";
 import type { RedisConnection } from "../drivers/redis.ts";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
 import { Link } from "../drivers/redis/link.ts";
@@ -396,6 +397,102 @@ onRedis("what is no job of ours is set aside, with a line", async (place) => {
     /1[0-9] members were no jobs of ours: set aside in test \d+:queue:malformed/,
   );
 });
+
+for (const [whose, brought] of [["its own client", false], ["a client that was brought", true]] as const) {
+  onRedis(
+    `${whose}: bytes that are no text are set aside as they were, and what looks like it runs`,
+    async (place) => {
+      const { server, prefix, lines } = place;
+      const driver = brought ? place.driver({ connect: () => client(server.port, false) }) : place.driver();
+      const bad = (attempts: string, name: string) =>
+        Buffer.concat([Buffer.from(`${attempts} id-${name} name\n`), Buffer.from([0x22, 0xff, 0x22])]);
+      const members = [bad("0", "a"), bad("1", "b"), bad("0012", "c"), bad("000", "d")];
+      const odd = Buffer.concat([Buffer.from("0 id-"), Buffer.from([0xfe]), Buffer.from(" name\n{}")]);
+      for (const member of [...members, odd]) await server.client.rpush(`${prefix}queue:jobs`, member);
+      const text = "\uFFFD is a character like any other, as are ü and 😀";
+      await driver.push([
+        job({ payload: "plain" }),
+        job({ payload: text }),
+        job({ payload: text, queue: "other" }),
+      ], T);
+      const first: Reservation[] = [];
+      for (let some = 1; some > 0;) {
+        const more = await take(driver, { limit: 2 });
+        some = more.length;
+        first.push(...more);
+      }
+      assert.deepEqual(
+        first.map(({ payload }) => payload),
+        ["plain", text],
+        "though what is no text stands before them",
+      );
+      assert.deepEqual((await take(driver, { queues: ["other"] })).map(({ payload }) => payload), [text]);
+      for (const held of first) assert.equal(await driver.complete(held), true);
+      const aside = await server.client.lrangeBuffer(`${prefix}queue:malformed`, 0, -1);
+      const sorted = (all: readonly Uint8Array[]) =>
+        all.map((one) => Buffer.from(one).toString("hex")).sort();
+      assert.deepEqual(sorted(aside), sorted([...members, odd]), "with the attempts that they had");
+      assert.equal(await server.client.zcard(`${prefix}queue:reserved`), 0, "nothing else is held");
+      assert.match(lines.join("\n"), /members? (was|were) no jobs? of ours: set aside in/);
+    },
+  );
+}
+
+onRedis("what cannot be set aside is not run, and holds up nothing else", async (place) => {
+  const { server, prefix, lines } = place;
+  const driver = place.driver();
+  const jobs = `${prefix}queue:jobs`;
+  await driver.push([job({ payload: "before" })], null);
+  const [before] = await take(driver, { now: null });
+  await server.client.rpush(jobs, Buffer.concat([Buffer.from("0 id name\n"), Buffer.from([0xff])]));
+  await server.client.set(`${prefix}queue:malformed`, "no list");
+  await driver.push([job({ payload: "after" })], null);
+  const done = driver.complete(before);
+  const taken = await take(driver, { limit: 2, now: null });
+  assert.equal(await done, true, "what was done by the same call is done");
+  assert.deepEqual(taken.map(({ payload }) => payload), ["after"]);
+  assert.match(
+    lines.join("\n"),
+    /a member that is perhaps no text could not be set aside in .*queue:malformed: .*WRONGTYPE/,
+  );
+  await server.client.del(`${prefix}queue:malformed`);
+  assert.deepEqual(
+    await take(driver, { limit: 2, now: Date.now() + 2 * LEASE }).then((all) => all.length),
+    1,
+  );
+  assert.equal(await server.client.llen(`${prefix}queue:malformed`), 1, "once its lease is over");
+});
+
+onRedis(
+  "no job is taken out of its line where it cannot be held, nor lost beside what cannot be set aside",
+  async (place) => {
+    const { server, prefix, lines } = place;
+    const driver = place.driver();
+    const jobs = `${prefix}queue:jobs`;
+    await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
+    const held = await take(driver, { now: null });
+    for (const one of held) assert.equal(await driver.complete(one), true);
+    const line = await server.client.lrange(jobs, 0, -1);
+    await server.client.set(`${prefix}queue:reserved`, "no sorted set");
+    // Both where expired jobs are looked for first, and where that was done a moment ago.
+    for (let times = 0; times < 3; times++) {
+      await assert.rejects(
+        take(driver, { limit: 9, now: null }),
+        isRefusal("REDIS", "WRONGTYPE", `which is ${prefix}queue:reserved`),
+      );
+      assert.deepEqual(await server.client.lrange(jobs, 0, -1), line);
+    }
+    await server.client.del(`${prefix}queue:reserved`);
+    await server.client.set(`${prefix}queue:malformed`, "no list");
+    await server.client.lpush(jobs, "no job");
+    assert.deepEqual((await take(driver, { limit: 9, now: null })).map(({ payload }) => payload), ["b"]);
+    assert.deepEqual(await server.client.lrange(jobs, 0, -1), ["no job"]);
+    assert.match(
+      lines.join("\n"),
+      /a member that is no job of ours could not be set aside in .*queue:malformed: WRONGTYPE/,
+    );
+  },
+);
 
 onRedis("a completion whose reservation failed on the way is known for what it is", async (place) => {
   const { server, prefix } = place;

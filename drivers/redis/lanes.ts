@@ -19,7 +19,7 @@ export class Lanes {
   /** The set that names the lanes. */
   readonly set: string;
   readonly #prefix: string;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, Map<number, Lane>>();
   /** The lanes that the store is known to have, by queue, the highest priority first. */
   readonly #stored = new Map<string, Lane[]>();
   /** How many the set had when it was read; `null` where it must be read. */
@@ -35,13 +35,14 @@ export class Lanes {
 
   /** The lane of a queue and priority. */
   of(queue: string, priority: number): Lane {
-    const name = `${priority} ${queue}`;
-    let lane = this.#lanes.get(name);
+    let lanes = this.#lanes.get(queue);
+    if (lanes === undefined) this.#lanes.set(queue, lanes = new Map());
+    let lane = lanes.get(priority);
     if (lane === undefined) {
       const plain = queue === "default" && priority === 0;
       const at = `${this.#prefix}queue:${plain ? "" : `${queue}:${priority}:`}`;
       const keys = [`${at}jobs`, `${at}delayed`, `${at}reserved`] as const;
-      this.#lanes.set(name, lane = { queue, priority, name: plain ? "" : name, keys });
+      lanes.set(priority, lane = { queue, priority, name: plain ? "" : `${priority} ${queue}`, keys });
     }
     return lane;
   }

@@ -40,7 +40,7 @@ return marked(redis.call('SMEMBERS', KEYS[1]))`);
 export const COUNT_FAILED: Script = script(`${MARKED}
 return marked(redis.call('HGETALL', KEYS[1]))`);
 
-/** Refuses a push as a whole where a lane's key holds something else: Redis would notice at that lane, with others stored. */
+/** Refuses a call as a whole where a lane's key holds something else: Redis would notice at that lane, with others changed. */
 const TYPED = `
 local function foreign(key, count)
   local answer = redis.pcall(count, key)
@@ -118,43 +118,76 @@ for job = 1, (#ARGV - 2) / 6 do
 end
 return answer`);
 
+/** Whether a text is UTF-8. Most are ASCII, which one range of bytes tells: to look for others takes twice as long. */
+const IS_UTF8 = `
+local function isUtf8(text)
+  if string.find(text, '^[\\1-\\127]*$') then return true end
+  text = string.gsub(text, '[\\194-\\223][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\224[\\160-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '[\\225-\\236\\238\\239][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\237[\\128-\\159][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\240[\\144-\\191][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '[\\241-\\243][\\128-\\191][\\128-\\191][\\128-\\191]', ' ')
+  text = string.gsub(text, '\\244[\\128-\\143][\\128-\\191][\\128-\\191]', ' ')
+  return not string.find(text, '[\\128-\\255]')
+end
+`;
+
 /**
  * Forgets jobs that are done, then takes jobs, unless there are other lanes than the caller knows: frees what has expired and promotes what is due (both at most 100 a
- * lane), takes from the lanes in order, counts the attempts. What is not a member of our format, or not UTF-8, is set
- * aside.
+ * lane), takes from the lanes in order, counts the attempts. What is not a member of our format is set aside.
  *
  * KEYS: bell, lanes, malformed, then `jobs`, `delayed` and `reserved` of each lane, then the revision of what workers are
  * told.
  * ARGV: now, the lease in seconds, limit, prefetch, 1 to free and promote first (else where the lines run short), 1 to
  * leave members with a CR to others (they go to the end of the line), 1 to ring where jobs are left, how many lanes the
- * caller knows or '' to take in any case, how many jobs are done, the revision that the caller knows, for each done job its
- * lane (from 1) and its member, then for each pick: a lane, the number of its share, and how many to take at most for that
- * share.
+ * caller knows or '' to take in any case, how many groups of done jobs follow, the revision that the caller knows, 1 to set
+ * aside what is not UTF-8 (else {@linkcode SIFT} does, for what the caller could not read: to look at every byte here takes
+ * Redis longer than all the rest), then the groups: a lane (from 1), how many members follow, these; then for each pick: a
+ * lane, the number of its share, and how many to take at most for that share.
+ *
+ * What Redis refuses half-way it keeps so: nothing may be refused once jobs are taken out of their line. So each `reserved` is
+ * asked for its size first, which fails where it is no sorted set, and what cannot be set aside goes to the end of its line.
  *
  * Answers how many lanes there are, or -2 where another revision holds, for which it takes nothing; how many members were
- * set aside, the milliseconds until it is worth asking again or '', how many of the done jobs were not held, which ones
- * (from 1), then for each job its lane and its member.
+ * set aside, or why that cannot be; the milliseconds until it is worth asking again or '', since when the jobs are reserved, how many of the done
+ * jobs were not held, which ones (from 1), then groups of jobs: a lane, how many members follow, these.
  */
-export const RESERVE: Script = script(`${NOW}
-local lost, picks = {}, 11 + ARGV[9] * 2
-for done = 1, tonumber(ARGV[9]) do
-  if redis.call('ZREM', KEYS[ARGV[9 + done * 2] * 3 + 3], ARGV[10 + done * 2]) == 0 then lost[#lost + 1] = done end
+export const RESERVE: Script = script(`${NOW}${TYPED}${IS_UTF8}
+local call, find, match, gsub = redis.call, string.find, string.match, string.gsub
+local answer, top, picks, done = {0, 0, '', '', 0}, 5, 12, 0
+for group = 1, tonumber(ARGV[9]) do
+  local reserved, last = KEYS[ARGV[picks] * 3 + 3], picks + 1 + ARGV[picks + 1]
+  for at = picks + 2, last do
+    done = done + 1
+    if call('ZREM', reserved, ARGV[at]) == 0 then
+      top = top + 1
+      answer[top] = done
+    end
+  end
+  picks = last + 1
 end
-if (redis.call('GET', KEYS[#KEYS]) or '') ~= ARGV[10] then return {-2, 0, '', #lost, unpack(lost)} end
-local stored = redis.call('SCARD', KEYS[2])
-if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= stored then return {stored, 0, '', #lost, unpack(lost)} end
+answer[5] = top - 5
+answer[1] = -2
+if (call('GET', KEYS[#KEYS]) or '') ~= ARGV[10] then return answer end
+answer[1] = call('SCARD', KEYS[2])
+if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= answer[1] then return answer end
 
 local now = present(ARGV[1])
 local stampNow = stamp(now)
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
-local plain, again = ARGV[6] == '1', false
+local plain, checked, again = ARGV[6] == '1', ARGV[11] == '1', false
 local lanes = (#KEYS - 4) / 3
+for lane = 1, lanes do
+  local refusal = foreign(KEYS[lane * 3 + 3], 'ZCARD')
+  if refusal then return refusal end
+end
 
 local function move(from, to, upto)
-  local due = redis.call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
+  local due = call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
   if #due == 0 then return 0 end
-  redis.call('ZREMRANGEBYRANK', from, 0, #due - 1)
-  redis.call('RPUSH', to, unpack(due))
+  call('ZREMRANGEBYRANK', from, 0, #due - 1)
+  call('RPUSH', to, unpack(due))
   if #due == ${MOVE_LIMIT} then again = true end
   return #due
 end
@@ -168,18 +201,7 @@ local function promote()
   return moved
 end
 
-local function isUtf8(text)
-  text = string.gsub(text, '[\\194-\\223][\\128-\\191]', ' ')
-  text = string.gsub(text, '\\224[\\160-\\191][\\128-\\191]', ' ')
-  text = string.gsub(text, '[\\225-\\236\\238\\239][\\128-\\191][\\128-\\191]', ' ')
-  text = string.gsub(text, '\\237[\\128-\\159][\\128-\\191]', ' ')
-  text = string.gsub(text, '\\240[\\144-\\191][\\128-\\191][\\128-\\191]', ' ')
-  text = string.gsub(text, '[\\241-\\243][\\128-\\191][\\128-\\191][\\128-\\191]', ' ')
-  text = string.gsub(text, '\\244[\\128-\\143][\\128-\\191][\\128-\\191]', ' ')
-  return not string.find(text, '[\\128-\\255]')
-end
-
-local answer, got, malformed = {stored, 0, '', #lost, unpack(lost)}, 0, 0
+local got, malformed = 0, 0
 local left = {}
 local function take()
   for at = picks, #ARGV, 3 do
@@ -187,26 +209,38 @@ local function take()
     local jobs, reserved = KEYS[lane * 3 + 1], KEYS[lane * 3 + 3]
     left[share] = left[share] or tonumber(ARGV[at + 2])
     local want = math.min(most - got, left[share])
-    local back, others, hold = {}, {}, {}
+    local back, others, hold, held, head = {}, {}, {}, 0, top
     while want > 0 do
       local asked = want
-      local members = redis.call('LPOP', jobs, asked) or {}
-      for _, member in ipairs(members) do
-        local zeros, attempts = string.match(member, '^(0*)(%d+) [^ \\n]+ [^\\n]+\\n')
-        if not attempts or #attempts > 9 or #zeros > 7 or (string.find(member, '[\\128-\\255]') and not isUtf8(member)) then
-          redis.call('RPUSH', KEYS[3], member)
-          malformed = malformed + 1
-        elseif plain and string.find(member, '\\r', 1, true) then
+      local members = call('LPOP', jobs, asked) or {}
+      for index = 1, #members do
+        local member = members[index]
+        local zeros, attempts = '', '0'
+        if not find(member, '^0 [^ \\n]+ [^\\n]+\\n') then
+          zeros, attempts = match(member, '^(0*)(%d+) [^ \\n]+ [^\\n]+\\n')
+        end
+        if not attempts or #attempts > 9 or #zeros > 7 or (checked and not isUtf8(member)) then
+          local said = redis.pcall('RPUSH', KEYS[3], member)
+          if type(said) == 'table' then
+            answer[2] = said.err
+            others[#others + 1] = member
+          else
+            malformed = malformed + 1
+          end
+        elseif plain and find(member, '\\r', 1, true) then
           others[#others + 1] = member
         elseif got >= limit and attempts ~= '0' then
           back[#back + 1] = member
         else
-          local next = attempts == '0' and '1' or string.format('%d', attempts + 1)
-          member = zeros .. next .. string.sub(member, #zeros + #attempts + 1)
-          hold[#hold + 1] = stampNow
-          hold[#hold + 1] = member
-          answer[#answer + 1] = lane
-          answer[#answer + 1] = member
+          if attempts == '0' then
+            member = gsub(member, '0 ', '1 ', 1)
+          else
+            member = zeros .. string.format('%d', attempts + 1) .. string.sub(member, #zeros + #attempts + 1)
+          end
+          hold[held * 2 + 1] = stampNow
+          hold[held * 2 + 2] = member
+          held = held + 1
+          answer[head + 2 + held] = member
           got, want, left[share] = got + 1, want - 1, left[share] - 1
         end
       end
@@ -216,9 +250,14 @@ local function take()
       end
       if #members < asked or #back > 0 then break end
     end
-    if #hold > 0 then redis.call('ZADD', reserved, unpack(hold)) end
-    for index = #back, 1, -1 do redis.call('LPUSH', jobs, back[index]) end
-    if #others > 0 then redis.call('RPUSH', jobs, unpack(others)) end
+    if held > 0 then
+      call('ZADD', reserved, unpack(hold))
+      answer[head + 1] = lane
+      answer[head + 2] = held
+      top = head + 2 + held
+    end
+    for index = #back, 1, -1 do call('LPUSH', jobs, back[index]) end
+    if #others > 0 then call('RPUSH', jobs, unpack(others)) end
   end
 end
 
@@ -227,20 +266,45 @@ if swept then promote() end
 take()
 if not swept and got < limit and promote() > 0 then take() end
 
-answer[2] = malformed
+if answer[2] == 0 then answer[2] = malformed end
+answer[4] = stampNow
 if got < limit then
   local nextIn
   for lane = 1, lanes do
-    local first = redis.call('ZRANGE', KEYS[lane * 3 + 2], 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', KEYS[lane * 3 + 2], 0, 0, 'WITHSCORES')
     if first[2] and (not nextIn or first[2] - now < nextIn) then nextIn = first[2] - now end
   end
   if again then nextIn = 0 end
   if nextIn then answer[3] = string.format('%.0f', math.max(0, nextIn * 1000)) end
 elseif ARGV[7] == '1' then
   for lane = 1, lanes do
-    if redis.call('LLEN', KEYS[lane * 3 + 1]) > 0 then
-      redis.call('ZADD', KEYS[1], 0, '0')
+    if call('LLEN', KEYS[lane * 3 + 1]) > 0 then
+      call('ZADD', KEYS[1], 0, '0')
       break
+    end
+  end
+end
+return answer`);
+
+/**
+ * Sets aside what was reserved and is not UTF-8, with its attempt given back.
+ *
+ * KEYS: malformed, then `reserved` of some lanes. ARGV: since when it is reserved. The first command removes nothing; it
+ * lets the script write while Redis is out of memory. Answers how many were set aside, then
+ * the members that only look like such, as they hold the character that stands for what cannot be read.
+ */
+export const SIFT: Script = script(`${IS_UTF8}
+redis.call('ZREM', KEYS[2], '')
+local answer = {0}
+for lane = 2, #KEYS do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[lane], ARGV[1], ARGV[1])) do
+    if not isUtf8(member) then
+      local zeros, attempts, rest = string.match(member, '^(0*)(%d+)(.*)$')
+      redis.call('RPUSH', KEYS[1], zeros .. string.format('%d', attempts - 1) .. rest)
+      redis.call('ZREM', KEYS[lane], member)
+      answer[1] = answer[1] + 1
+    elseif string.find(member, '\\239\\191\\189', 1, true) then
+      answer[#answer + 1] = member
     end
   end
 end
