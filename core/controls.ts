@@ -5,6 +5,7 @@
  * @module
  */
 import type { Attempt, FailedOutcome, Outcome, Report } from "./attempt.ts";
+import { Bag, type Bagged } from "./bag.ts";
 import { describe } from "./describe.ts";
 import type { Driver, Progress, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -37,7 +38,7 @@ const CANCELLED: Outcome = { verdict: "fail", problem: "cancelled", stack: null,
 export class ControlKeeper {
   readonly #parts: ControlParts;
   readonly #restart: () => void;
-  readonly #running = new Set<ControlledAttempt>();
+  readonly #running = new Bag<ControlledAttempt>();
   /** How many restarts there were when this worker heard of them first; `null` before. */
   #restarts: number | null = null;
   #cancelLook: (() => void) | null = null;
@@ -47,7 +48,7 @@ export class ControlKeeper {
   readonly #reports: ReportLog;
   readonly #keeping: Keeping = {
     reporter: (held) => new Reporter(held, this.#parts.driver, this.#parts.retryAfter, this.#reports),
-    ended: (attempt) => void this.#running.delete(attempt),
+    ended: (attempt) => this.#running.delete(attempt),
   };
 
   /** @param restart Called when workers that run by now are to end. */
@@ -76,8 +77,7 @@ export class ControlKeeper {
   close(): void {
     this.#closed = true;
     this.#cancelLook?.();
-    for (const attempt of this.#running) attempt.letGo();
-    this.#running.clear();
+    for (const attempt of [...this.#running.items]) attempt.letGo();
   }
 
   #arm(): void {
@@ -104,7 +104,7 @@ export class ControlKeeper {
   }
 
   #cancel(ids: ReadonlySet<string>): void {
-    for (const attempt of this.#running) if (ids.has(attempt.held.id)) attempt.cancel();
+    for (const attempt of [...this.#running.items]) if (ids.has(attempt.held.id)) attempt.cancel();
   }
 }
 
@@ -115,8 +115,9 @@ interface Keeping {
 }
 
 /** An attempt that somebody may cancel: what its handler throws then is no reason to try again. */
-class ControlledAttempt implements Attempt {
+class ControlledAttempt implements Attempt, Bagged {
   readonly held: Reservation;
+  place = 0;
   readonly #inner: Attempt;
   readonly #keeping: Keeping;
   /** Most handlers report nothing. */

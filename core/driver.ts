@@ -120,6 +120,14 @@ export interface Reserved {
   readonly restarts: number;
 }
 
+/** Hears what became of a settlement: one of both, once, and not before the call that asked for it has returned. */
+export interface Settlement {
+  /** It is stored, or (`false`) nothing was changed, as the job was no longer held. */
+  stored(done: boolean): void;
+  /** It failed: whether it is stored is not known. */
+  failed(error: unknown): void;
+}
+
 /** An attempt that failed. */
 export interface AttemptRecord {
   /** Which one: 1 on the first run, and on the first after an operator's retry. */
@@ -444,6 +452,11 @@ export interface Driver {
   extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]>;
   /** Forgets a job that is done; `false`, and nothing changed, where it is no longer held. */
   complete(held: Reservation): Promise<boolean>;
+  /**
+   * As `complete`, but tells an object: a promise costs a worker more than the rest of a short job's settlement. A driver
+   * that leaves it out is asked by `complete`.
+   */
+  completeFor?(held: Reservation, settlement: Settlement): void;
   /** Gives a job back, to run again; `false`, and nothing changed, where it is no longer held. */
   release(held: Reservation, how: Release, now: Moment): Promise<boolean>;
   /** Moves a job to `failed_jobs` in one step; `false`, and nothing changed, where it is no longer held. */

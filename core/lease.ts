@@ -4,6 +4,7 @@
  * @module
  */
 import type { Attempt } from "./attempt.ts";
+import { Bag, type Bagged } from "./bag.ts";
 import { describe } from "./describe.ts";
 import type { Driver, Moment, Reservation } from "./driver.ts";
 import { QueueError } from "./errors.ts";
@@ -11,9 +12,10 @@ import type { Log } from "./log.ts";
 import { after } from "./timer.ts";
 
 /** One reservation in the keeper's hands. */
-interface Held {
+export interface Lease extends Bagged {
+  /** What is held. */
   readonly reservation: Reservation;
-  /** The attempt that runs it; `null` while it waits for a slot. */
+  /** The attempt that runs it, to be aborted when it is lost; `null` while it waits for a slot. */
   attempt: Attempt | null;
   /** Whether its handler has returned, and its outcome is being stored. */
   isOver: boolean;
@@ -43,7 +45,7 @@ export class LeaseKeeper {
   readonly #moment: () => Moment;
   readonly #log: Log;
   readonly #failed: (error: unknown) => void;
-  readonly #held = new Map<Reservation, Held>();
+  readonly #held = new Bag<Lease>();
   #cancel: (() => void) | null = null;
   /** When the timer fires, by the monotonic clock. */
   #firesAt = Infinity;
@@ -69,32 +71,23 @@ export class LeaseKeeper {
     this.#failed = failed;
   }
 
-  /** Takes charge of reservations that were asked for at `since`. */
-  hold(reservations: readonly Reservation[], since: Instant): void {
-    for (const reservation of reservations) {
-      this.#held.set(reservation, { reservation, attempt: null, isOver: false, renewedAt: since });
-    }
-    if (reservations.length > 0) this.#arm(this.#interval);
+  /** Takes charge of a reservation that was asked for at `since`. */
+  hold(reservation: Reservation, since: Instant): Lease {
+    const lease: Lease = { reservation, attempt: null, isOver: false, renewedAt: since, place: 0 };
+    this.#held.add(lease);
+    this.#arm(this.#interval);
+    return lease;
   }
 
-  /** Says which attempt to abort when it is lost. */
-  started(attempt: Attempt): void {
-    const held = this.#held.get(attempt.held);
-    if (held !== undefined) held.attempt = attempt;
+  /** Its handler has returned: nothing is left to abort, while the outcome is being stored. */
+  finished(lease: Lease): void {
+    lease.attempt = null;
+    lease.isOver = true;
   }
 
-  /** The handler has returned: nothing is left to abort, while the outcome is being stored. */
-  finished(reservation: Reservation): void {
-    const held = this.#held.get(reservation);
-    if (held === undefined) return;
-    held.attempt = null;
-    held.isOver = true;
-  }
-
-  /** Whether it is held, as far as known without asking the store: its lease has not run out by either clock. */
-  holds(reservation: Reservation): boolean {
-    const held = this.#held.get(reservation);
-    return held !== undefined && age(held, instant()) < this.#retryAfter;
+  /** Whether it is held at `now`, as far as known without asking the store: its lease has not run out by either clock. */
+  holds(lease: Lease, now: Instant): boolean {
+    return this.#held.has(lease) && age(lease, now) < this.#retryAfter;
   }
 
   /**
@@ -104,14 +97,14 @@ export class LeaseKeeper {
   catchUp(): void {
     if (this.#held.size === 0) return;
     const now = instant();
-    for (const held of this.#held.values()) {
+    for (const held of this.#held.items) {
       if (age(held, now) >= this.#retryAfter / 2) return void this.#renew();
     }
   }
 
   /** Lets go: settled, or handed back. */
-  drop(reservation: Reservation): void {
-    this.#held.delete(reservation);
+  drop(lease: Lease): void {
+    this.#held.delete(lease);
   }
 
   /** Stops renewing. */
@@ -121,8 +114,8 @@ export class LeaseKeeper {
   }
 
   #arm(delay: number): void {
+    if (this.#closed || this.#firesAt <= delay + performance.now()) return;
     const firesAt = performance.now() + delay;
-    if (this.#closed || this.#firesAt <= firesAt) return;
     this.#cancel?.();
     this.#firesAt = firesAt;
     this.#cancel = after(delay, () => {
@@ -135,13 +128,14 @@ export class LeaseKeeper {
   async #renew(): Promise<void> {
     const now = instant();
     // What was reserved a moment ago is mostly done by the next time; at the latest, it is renewed at half its lease.
-    const due = [...this.#held.values()].filter((held) => age(held, now) >= this.#interval / 2);
+    const due = this.#held.items.filter((held) => age(held, now) >= this.#interval / 2);
     let next = this.#interval;
     if (due.length > 0) {
       try {
         const lost = await this.#driver.extend(due.map((held) => held.reservation), this.#moment());
         for (const held of due) held.renewedAt = now;
-        for (const reservation of lost) this.#lose(reservation);
+        const gone = new Set(lost);
+        for (const held of due) if (gone.has(held.reservation)) this.#lose(held);
       } catch (error) {
         next = Math.min(this.#retryAfter / 10, 1000);
         this.#log.error(`${describe(error)} (while renewing ${due.length} leases)`);
@@ -151,22 +145,22 @@ export class LeaseKeeper {
     if (this.#held.size > 0) this.#arm(next);
   }
 
-  #lose(reservation: Reservation): void {
-    // Settled while the renewal was under way: then it is not lost.
-    const held = this.#held.get(reservation);
-    // Being settled just now: should that fail, its lease must go on.
-    if (held === undefined || held.isOver) return;
-    this.#held.delete(reservation);
-    held.attempt?.abort(
+  #lose(lease: Lease): void {
+    // Settled while the renewal was under way: then it is not lost. Being settled just now: should that fail, its lease must
+    // go on.
+    if (lease.isOver || !this.#held.has(lease)) return;
+    this.#held.delete(lease);
+    const { name, id } = lease.reservation;
+    lease.attempt?.abort(
       new QueueError(
         "LEASE_LOST",
-        `the lease of job ${reservation.name} (id ${reservation.id}) was lost, as it was not renewed in time: ` +
+        `the lease of job ${name} (id ${id}) was lost, as it was not renewed in time: ` +
           "another worker may run it now, and this attempt's outcome will not be stored",
       ),
     );
   }
 }
 
-function age(held: Held, now: Instant): number {
+function age(held: Lease, now: Instant): number {
   return Math.max(now.wall - held.renewedAt.wall, now.monotonic - held.renewedAt.monotonic);
 }

@@ -29,6 +29,13 @@ const MOST_NAMES = 1000;
 /** How long the end of a worker waits for the store to forget it, in milliseconds: else its time passes there. */
 const LEAVE_DEADLINE = 1000;
 
+/** An attempt that runs. */
+export interface Running {
+  readonly attempt: Attempt;
+  /** Since when, in milliseconds of `performance.now()`. */
+  readonly startedAt: number;
+}
+
 /** What a presence speaks of. */
 export interface PresenceParts {
   readonly driver: Driver;
@@ -37,8 +44,8 @@ export interface PresenceParts {
   readonly queues: readonly string[] | null;
   /** The job types with a handler. */
   readonly names: () => readonly string[];
-  /** What runs, and since when, in milliseconds of `performance.now()`, the oldest first. */
-  readonly running: ReadonlyMap<Attempt, number>;
+  /** What runs, in any order. */
+  readonly running: () => readonly Running[];
   /** How many slots are taken. */
   readonly busy: () => number;
   /** Whether the worker has said itself that its store fails. */
@@ -134,11 +141,10 @@ export class Presence {
   #report(): WorkerReport {
     const { concurrency, queues, names, running, busy } = this.#parts;
     const ahead = Date.now() - performance.now();
-    const jobs: RunningJob[] = [];
-    for (const [{ held: { id, name, queue, attempt } }, since] of running) {
-      if (jobs.length === MOST_RUNNING) break;
-      jobs.push({ id, name, queue, attempt, since: Math.round(since + ahead) });
-    }
+    const oldest = [...running()].sort((a, b) => a.startedAt - b.startedAt).slice(0, MOST_RUNNING);
+    const jobs = oldest.map(({ attempt: { held: { id, name, queue, attempt } }, startedAt }): RunningJob => (
+      { id, name, queue, attempt, since: Math.round(startedAt + ahead) }
+    ));
     return {
       id: this.#id,
       host: HOST,

@@ -10,9 +10,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import type { Attempt, FailedOutcome, Outcome } from "./attempt.ts";
+import { Bag, type Bagged } from "./bag.ts";
 import { ControlKeeper, type ControlParts } from "./controls.ts";
 import { describe, oneLine } from "./describe.ts";
-import type { AttemptRecord, Driver, Listener, Moment, Reservation } from "./driver.ts";
+import type { AttemptRecord, Driver, Listener, Moment, Reservation, Settlement } from "./driver.ts";
 import { QueueError } from "./errors.ts";
 import {
   announce,
@@ -24,9 +25,9 @@ import {
   SETTLED,
   type WorkEvent,
 } from "./events.ts";
-import { instant, LeaseKeeper } from "./lease.ts";
+import { instant, type Lease, LeaseKeeper } from "./lease.ts";
 import type { Log } from "./log.ts";
-import { Presence } from "./presence.ts";
+import { Presence, type Running } from "./presence.ts";
 import { recordOf } from "./record.ts";
 import type { Shares } from "./shares.ts";
 import { Countdown } from "./stopping.ts";
@@ -87,7 +88,7 @@ const BACK_OFF = [100, 10_000];
  * How many handlers are started in one turn, where the store can bring the next ones meanwhile: with short jobs, store and
  * worker are busy at the same time.
  */
-const SLICE = 25;
+const SLICE = 16;
 
 /** How long jobs may start one after another in one turn of the event loop, in milliseconds: others wait for theirs. */
 const BURST = 5;
@@ -111,13 +112,23 @@ export class Worker {
   readonly #countdown: Countdown;
   readonly #controls: ControlKeeper;
   readonly #presence: Presence;
-  /** What runs, and since when, in milliseconds of `performance.now()`. */
-  readonly #running = new Map<Attempt, number>();
+  readonly #running = new Bag<Run>();
   /** Those whose `failed` hook runs: they take a slot, too. */
   readonly #hooks = new Set<Attempt>();
   /** Reserved, waiting for a slot. */
-  readonly #waiting: Reservation[] = [];
+  readonly #waiting: Lease[] = [];
   #settling = 0;
+  /** Whether what follows from settlements is about to be done. */
+  #told = false;
+  readonly #keeping: Keeping = {
+    settled: (end, stored) => {
+      const { events, onEvent } = this.#audience;
+      if (events.quiet && onEvent === undefined) this.#settled(end, stored);
+      else this.#outside(() => this.#settled(end, stored));
+      this.#afterSettlingMany();
+    },
+    failed: (end, error) => this.#outside(() => void this.#settleOne(end, Promise.reject(error))),
+  };
   /** End the waits of outcomes that the store refused. */
   readonly #settlingWaits = new Set<() => void>();
   #started = 0;
@@ -178,7 +189,7 @@ export class Worker {
       concurrency: options.concurrency,
       queues: options.shares.names,
       names: parts.names,
-      running: this.#running,
+      running: () => this.#running.items,
       busy: () => this.#running.size + this.#hooks.size,
       isFailing: () => this.#paused || this.#failures > 0,
     });
@@ -206,7 +217,7 @@ export class Worker {
     const cancelTime = maxTime === null ? () => {} : after(maxTime, () => this.#leave());
     const ignoreStrays = watchStrays({
       log: this.#parts.log,
-      suspects: () => this.#suspects.with([...this.#running.keys()].map(({ job }) => job)),
+      suspects: () => this.#suspects.with(this.#running.items.map(({ attempt }) => attempt.job)),
     });
     const { events } = this.#parts;
     const { concurrency } = this.#options;
@@ -293,7 +304,8 @@ export class Worker {
 
   #startNext(): void {
     const next = this.#waiting.shift()!;
-    if (this.#leases.holds(next)) this.#start(next);
+    const now = instant();
+    if (this.#leases.holds(next, now)) this.#start(next, now.monotonic);
     // Its lease ran out here, as after the process was suspended. Where nobody took it meanwhile, it was not run.
     else this.#handBack(next);
   }
@@ -324,9 +336,8 @@ export class Worker {
         this.#failures = 0;
         this.#newQueues = newQueues !== false;
         shares.took(queues, jobs);
-        this.#leases.hold(jobs, since);
+        for (const job of jobs) this.#waiting.push(this.#leases.hold(job, since));
         announceReserved(this.#audience, jobs);
-        for (const job of jobs) this.#waiting.push(job);
         this.#controls.heard(restarts);
         if (this.#stopping) return this.#handBackWaiting();
         this.#startWaiting();
@@ -426,26 +437,27 @@ export class Worker {
 
   // Running
 
-  #start(held: Reservation): void {
-    const attempt = this.#controls.attempt(held);
+  #start(lease: Lease, startedAt: number): void {
+    const attempt = this.#controls.attempt(lease.reservation);
+    const run: Run = { attempt, lease, startedAt, place: 0 };
+    lease.attempt = attempt;
     this.#started++;
-    const startedAt = performance.now();
-    this.#running.set(attempt, startedAt);
+    this.#running.add(run);
     this.#presence.began();
     this.#suspects.began(attempt.job, startedAt);
-    this.#leases.started(attempt);
     if (attempt.runs) announce(this.#audience, "started", attempt);
     this.#outside(() => runTraced(attempt, this.#parts)).then((outcome) => {
       const duration = performance.now() - startedAt;
       this.#pace = this.#pace === Infinity ? duration : this.#pace + (duration - this.#pace) / 8;
       // The slot first: what is scheduled before the settlement can share its transaction.
-      if (attempt.overrun === null) this.#ended(attempt);
-      else attempt.overrun.then(() => this.#ended(attempt));
+      if (attempt.overrun === null) this.#ended(run);
+      else attempt.overrun.then(() => this.#ended(run));
       // Handed back already: what the handler does counts for nothing.
       if (this.#forced) return;
       const stopped = outcome.verdict === "handBack" && outcome.problem === undefined;
-      if (stopped) this.#handBack(held, attempt, duration);
-      else this.#settle(attempt, outcome, duration);
+      if (stopped) this.#handBack(lease, attempt, duration);
+      else if (outcome.verdict === "complete") this.#complete(run, outcome, duration);
+      else this.#settle({ run, outcome, duration });
       this.#startAnother(startedAt + duration);
     });
   }
@@ -458,9 +470,9 @@ export class Worker {
   }
 
   /** Frees the slot. Handlers that end in the same turn are refilled by one reservation. */
-  #ended(attempt: Attempt): void {
-    this.#running.delete(attempt);
-    this.#suspects.ended(attempt.job);
+  #ended(run: Run): void {
+    this.#running.delete(run);
+    this.#suspects.ended(run.attempt.job);
     this.#presence.ended();
     if (this.#refilling) return;
     this.#refilling = true;
@@ -476,18 +488,33 @@ export class Worker {
 
   // Settling
 
-  async #settle(attempt: Attempt, outcome: Outcome, duration: number): Promise<void> {
-    const { held } = attempt;
-    let failingSince = Infinity;
+  /** Most jobs end so. */
+  #complete(run: Run, outcome: Outcome, duration: number): void {
+    const { driver } = this.#parts;
+    if (driver.completeFor === undefined) return this.#settle({ run, outcome, duration });
+    this.#settling++;
+    this.#leases.finished(run.lease);
+    driver.completeFor(run.lease.reservation, new Done(run, outcome, duration, this.#keeping));
+  }
+
+  #settle(end: End): void {
+    const { run: { attempt: { held }, lease }, outcome, duration } = end;
     this.#settling++;
     // Held until the outcome is stored, however long the store fails.
-    this.#leases.finished(held);
+    this.#leases.finished(lease);
     if (this.#options.logFailures) logOutcome(this.#parts.log, held, outcome);
     const record = recordOf(held, outcome, duration, null);
+    this.#settleOne(end, settle(this.#parts.driver, held, outcome, record, null), record);
+  }
+
+  /** Tries again until the outcome is stored. @param storing The first try. */
+  async #settleOne(end: End, storing: Promise<boolean>, record?: AttemptRecord): Promise<void> {
+    const { run: { attempt: { held } }, outcome } = end;
+    let failingSince = Infinity;
     let stored: boolean | null = null;
     for (let failures = 0; stored === null; failures++) {
       try {
-        stored = await settle(this.#parts.driver, held, outcome, record, null);
+        stored = await storing;
       } catch (error) {
         announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
@@ -497,7 +524,10 @@ export class Worker {
             this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
           }
           await this.#waitToSettle(waitAfter(failures));
-          if (!this.#forced) continue;
+          if (!this.#forced) {
+            storing = settle(this.#parts.driver, held, outcome, record, null);
+            continue;
+          }
         }
         this.#parts.log.error(
           `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
@@ -505,10 +535,29 @@ export class Worker {
         break;
       }
     }
+    this.#settled(end, stored);
+    this.#afterSettling();
+  }
+
+  /** @param stored Whether its outcome was; `null` where that is not known. */
+  #settled({ run: { attempt, lease }, outcome, duration }: End, stored: boolean | null): void {
     if (stored === true) this.#stored(attempt, duration, outcome);
     else if (stored === false) this.#lost(attempt, duration);
-    this.#leases.drop(held);
+    this.#leases.drop(lease);
     this.#settling--;
+  }
+
+  /** Once for all that a driver tells at a time, and when it is done with that. */
+  #afterSettlingMany(): void {
+    if (this.#told) return;
+    this.#told = true;
+    queueMicrotask(() => {
+      this.#told = false;
+      this.#afterSettling();
+    });
+  }
+
+  #afterSettling(): void {
     if (this.#stopping) this.#finish();
     else if (this.#options.stopWhenEmpty) this.#pump();
   }
@@ -585,11 +634,11 @@ export class Worker {
 
   #abortRunning(reason: QueueError, late: boolean): void {
     this.#aborted = reason;
-    const { size } = this.#running;
+    const { size, items } = this.#running;
     if (late && size > 0) {
       this.#parts.log.warn(`${reason.message}: ${size === 1 ? "1 job is" : `${size} jobs are`} aborted`);
     }
-    for (const attempt of [...this.#running.keys(), ...this.#hooks]) attempt.abort(reason);
+    for (const attempt of [...items.map(({ attempt }) => attempt), ...this.#hooks]) attempt.abort(reason);
   }
 
   #handBackRunning(): void {
@@ -598,22 +647,23 @@ export class Worker {
     this.#leave();
     for (const end of this.#settlingWaits) end();
     const now = performance.now();
-    for (const [attempt, startedAt] of this.#running) {
+    for (const run of [...this.#running.items]) {
       // One that outlived its timeout was settled then.
-      if (attempt.overrun === null) this.#handBack(attempt.held, attempt, now - startedAt);
+      if (run.attempt.overrun === null) this.#handBack(run.lease, run.attempt, now - run.startedAt);
     }
     this.#settling--;
     this.#finish();
   }
 
   #handBackWaiting(): void {
-    for (const held of this.#waiting.splice(0)) this.#handBack(held);
+    for (const lease of this.#waiting.splice(0)) this.#handBack(lease);
     this.#finish();
   }
 
-  async #handBack(held: Reservation, attempt?: Attempt, duration?: number): Promise<void> {
+  async #handBack(lease: Lease, attempt?: Attempt, duration?: number): Promise<void> {
+    const { reservation: held } = lease;
     this.#settling++;
-    this.#leases.drop(held);
+    this.#leases.drop(lease);
     try {
       const done = await settle(this.#parts.driver, held, { verdict: "handBack" }, undefined, null);
       if (attempt === undefined) { if (done) announceUnstarted(this.#audience, held); }
@@ -632,6 +682,48 @@ export class Worker {
     const idle = this.#forced || (this.#running.size === 0 && this.#hooks.size === 0 && !this.#refilling);
     const asking = this.#discovering || this.#reserving > 0;
     if (this.#stopping && idle && !asking && this.#settling === 0) this.#done();
+  }
+}
+
+/** An attempt that runs. */
+interface Run extends Running, Bagged {
+  readonly lease: Lease;
+}
+
+/** How an attempt ended. */
+interface End {
+  readonly run: Run;
+  readonly outcome: Outcome;
+  /** How long it ran, in milliseconds. */
+  readonly duration: number;
+}
+
+/** What settlements need of their worker. */
+interface Keeping {
+  settled(end: End, stored: boolean): void;
+  failed(end: End, error: unknown): void;
+}
+
+/** The end of a job that is done. */
+class Done implements End, Settlement {
+  readonly run: Run;
+  readonly outcome: Outcome;
+  readonly duration: number;
+  readonly #keeping: Keeping;
+
+  constructor(run: Run, outcome: Outcome, duration: number, keeping: Keeping) {
+    this.run = run;
+    this.outcome = outcome;
+    this.duration = duration;
+    this.#keeping = keeping;
+  }
+
+  stored(done: boolean): void {
+    this.#keeping.settled(this, done);
+  }
+
+  failed(error: unknown): void {
+    this.#keeping.failed(this, error);
   }
 }
 
@@ -696,8 +788,8 @@ export async function runOnce(
     log,
     (error) => announceStoreFailed(parts.events, "extend", error),
   );
-  leases.hold([held], since);
-  leases.started(attempt);
+  const lease = leases.hold(held, since);
+  lease.attempt = attempt;
   const ignoreStrays = watchStrays({ log, suspects: () => [attempt.job] });
   let force!: (outcome: Outcome) => void;
   let giveUp!: (late: true) => void;
@@ -713,7 +805,7 @@ export async function runOnce(
     if (attempt.runs) announce(parts, "started", attempt);
     const outcome = await Promise.race([runTraced(attempt, parts), forced]);
     const duration = performance.now() - since.monotonic;
-    leases.finished(held);
+    leases.finished(lease);
     logOutcome(log, held, outcome);
     if (!await settle(driver, held, outcome, recordOf(held, outcome, duration, now), now)) {
       log.warn(lostLine(held));

@@ -38,6 +38,7 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  Settlement,
   StoredJob,
   WaitingNames,
   WorkerInfo,
@@ -46,7 +47,7 @@ import type {
 import { QueueError } from "../core/errors.ts";
 import { STUCK } from "./findings.ts";
 import { RedisBell } from "./redis/bell.ts";
-import { Lot } from "./redis/coalesce.ts";
+import { type Call, Lot } from "./redis/coalesce.ts";
 import { checkUrl, type Connect, ioredis, loadClient, type RedisConnection } from "./redis/connection.ts";
 import { RedisControls, type Told } from "./redis/controls.ts";
 import { DatabaseFailures, type Failures, RedisFailures, type Store } from "./redis/failures.ts";
@@ -55,9 +56,17 @@ import { RedisFinder } from "./redis/find.ts";
 import { RedisHistory, toLine } from "./redis/history.ts";
 import { type Lane, Lanes } from "./redis/lanes.ts";
 import { isLost, Link, mayHaveRun, messageOf } from "./redis/link.ts";
-import { dueOf, newId } from "./redis/id.ts";
+import { newId } from "./redis/id.ts";
 import { unmarked } from "./redis/marked.ts";
-import { fromMember, generationOf, memberBefore, memberOf, membersAfter, toMember } from "./redis/member.ts";
+import {
+  fromMember,
+  known,
+  memberBefore,
+  memberOf,
+  membersAfter,
+  type Taking,
+  toMember,
+} from "./redis/member.ts";
 import {
   CLEAR,
   COMPLETE,
@@ -149,10 +158,6 @@ export class RedisDriver implements Driver {
   readonly #releases = new Lot<Released, boolean>((released) => this.#sendReleases(released));
   /** A reservation that goes out with the completions of this turn. */
   #rider: Rider | null = null;
-  /** What was settled here: a reservation is settled once, and one handed back looks like the next one of its job. */
-  readonly #settled = new WeakSet<Reservation>();
-  /** What may have been settled, by a call whose reply was lost. */
-  readonly #uncertain = new WeakSet<Reservation>();
   /** The next reservation's mark; the store does not see it. */
   #mark = Math.floor(Math.random() * 2 ** 52);
   #sweptAt = -Infinity;
@@ -161,6 +166,10 @@ export class RedisDriver implements Driver {
   /** Whether the app's client loses a CR; `null` until that was tried. */
   #plain: Promise<boolean> | null = null;
   #isPlain = false;
+  readonly #completing: Completing = {
+    clear: (held) => this.#needsClearing(held) ? this.#clearing(held, true, Promise.resolve(true)) : null,
+    over: () => this.#leave(),
+  };
   #busy = 0;
   #idle: (() => void)[] = [];
   #closed = false;
@@ -259,7 +268,8 @@ export class RedisDriver implements Driver {
           looks++;
         } else if (taken.jobs.length > 0 || taken.aside === 0) {
           if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
-          return this.#toReserved(request, told, await this.#traced(request, taken));
+          await this.#traced(request, taken);
+          return this.#toReserved(request, told, taken);
         }
       }
     });
@@ -268,8 +278,8 @@ export class RedisDriver implements Driver {
   /** Renews reservations. */
   extend(held: readonly Reservation[], now: Moment): Promise<Reservation[]> {
     return this.#under(async () => {
-      const lost = held.filter((one) => this.#settled.has(one));
-      const mine = held.filter((one) => !this.#settled.has(one));
+      const lost = held.filter((one) => known(one).settled);
+      const mine = held.filter((one) => !known(one).settled);
       for (let from = 0; from < mine.length; from += LOT) {
         const lot = mine.slice(from, from + LOT);
         const { keys, values, order } = this.#toArguments(lot);
@@ -284,38 +294,23 @@ export class RedisDriver implements Driver {
 
   /** Forgets a job that is done; all completions of one turn go into one command. */
   complete(held: Reservation): Promise<boolean> {
-    // Without the layers of the other settlements: each costs every job some allocations.
-    if (this.#closed) return this.#under(() => Promise.resolve(false));
-    this.#app.handlers?.ended(held);
-    if (this.#settled.has(held)) return Promise.resolve(false);
-    this.#settled.add(held);
-    this.#busy++;
-    return this.#completions.add(held).then(
-      (done) => {
-        const repeated = !done && this.#uncertain.has(held);
-        if (repeated || this.#needsClearing(held)) return this.#completed(held, done, repeated);
-        this.#leave();
-        return done;
-      },
-      (error) => {
-        this.#leave();
-        this.#settled.delete(held);
-        if (mayHaveRun(error)) this.#uncertain.add(held);
-        throw error;
-      },
-    );
+    return this.#settle(held, true, async (repeated) => {
+      const done = await this.#completions.add(held);
+      return done || (repeated && await this.#isGone(held));
+    });
   }
 
-  async #completed(held: Reservation, done: boolean, repeated: boolean): Promise<boolean> {
-    try {
-      const settled = done || (repeated && await this.#isGone(held));
-      return await this.#clearing(held, true, Promise.resolve(settled));
-    } catch (error) {
-      this.#settled.delete(held);
-      throw error;
-    } finally {
-      this.#leave();
+  /** Forgets a job that is done, without a promise; what is not as simple as that goes the other way. */
+  completeFor(held: Reservation, settlement: Settlement): void {
+    const { settled, uncertain } = known(held);
+    if (this.#closed || settled || uncertain) {
+      this.complete(held).then((done) => settlement.stored(done), (error) => settlement.failed(error));
+      return;
     }
+    this.#app.handlers?.ended(held);
+    known(held).settled = true;
+    this.#busy++;
+    this.#completions.put(new Completion(held, settlement, this.#completing));
   }
 
   /** Makes a job available again. */
@@ -331,12 +326,12 @@ export class RedisDriver implements Driver {
     // With its attempt given back it looks like the next reservation of this job: where it may have been done, no second
     // try can tell them apart.
     return this.#under(async () => {
-      if (this.#settled.has(held)) return false;
-      this.#settled.add(held);
+      if (known(held).settled) return false;
+      known(held).settled = true;
       try {
         return await this.#clearing(held, false, this.#releases.add({ held, how, now }));
       } catch (error) {
-        if (!mayHaveRun(error)) this.#settled.delete(held);
+        if (!mayHaveRun(error)) known(held).settled = false;
         throw error;
       }
     });
@@ -496,7 +491,7 @@ export class RedisDriver implements Driver {
   /** Keeps how far a held job is. */
   report(held: Reservation, how: Omit<Progress, "at">, life: number, now: Moment): Promise<boolean> {
     return this.#under(() =>
-      this.#settled.has(held) ? Promise.resolve(false) : this.#controls.report(held, how, life, now)
+      known(held).settled ? Promise.resolve(false) : this.#controls.report(held, how, life, now)
     );
   }
 
@@ -722,14 +717,13 @@ export class RedisDriver implements Driver {
     this.#options.log?.warn(`queue: the trace of a job is missing, or stays for a day: ${messageOf(error)}`);
   }
 
-  /** With their traces, where these are asked for. What was taken is held, so that a failure is no reason to reject. */
-  async #traced(request: ReserveRequest, taken: Taken): Promise<Taken> {
-    if (!request.traces || taken.jobs.length === 0) return taken;
+  /** Adds their traces, where these are asked for. What was taken is held, so that a failure is no reason to reject. */
+  async #traced(request: ReserveRequest, { jobs }: Taken): Promise<void> {
+    if (!request.traces || jobs.length === 0) return;
     try {
-      return { ...taken, jobs: await this.#traces.added(taken.jobs) };
+      await this.#traces.addTo(jobs);
     } catch (error) {
       this.#warnOfTraces(error);
-      return taken;
     }
   }
 
@@ -798,7 +792,7 @@ export class RedisDriver implements Driver {
     const local = performance.now();
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
-    const known = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
+    const knownLanes = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
     const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
     keys.push(this.#controls.key);
@@ -811,7 +805,7 @@ export class RedisDriver implements Driver {
       sweep ? "1" : "",
       this.#isPlain ? "1" : "",
       request.woken ? "1" : "",
-      known,
+      knownLanes,
       String(groups.size),
       request.told.revision,
       this.#options.connect === undefined ? "" : "1",
@@ -837,17 +831,15 @@ export class RedisDriver implements Driver {
     const order = lostCount === 0 ? [] : [...groups.values()].flat();
     const lost = new Set(answer.slice(5, 5 + lostCount).map((at) => order[Number(at) - 1]));
     const all = [...lanes.keys()];
-    const jobs: Reservation[] = [];
+    const jobs: Taking[] = [];
     const unreadable = new Map<Reservation, Lane>();
-    const mark = this.#mark++;
+    const mark = String(this.#mark++);
     const now = request.now ?? (answer.length > 5 + lostCount ? this.#present() : 0);
     for (let at = 5 + lostCount; at < answer.length;) {
       const lane = all[answer[at++] as number - 1];
       for (const last = at + (answer[at++] as number); at <= last; at++) {
         const member = answer[at] as string;
-        const held = fromMember(member, lane.queue, lane.priority, mark);
-        const due = held.attempt === 1 && generationOf(held) === 0 ? dueOf(held.id) : null;
-        if (due !== null) held.waited = Math.max(0, now - due);
+        const held = fromMember(member, lane.queue, lane.priority, mark, now);
         if (request.told.cancelled.has(held.id)) held.cancelled = true;
         if (member.includes(UNREADABLE)) unreadable.set(held, lane);
         jobs.push(held);
@@ -863,7 +855,7 @@ export class RedisDriver implements Driver {
       );
     }
     const hasChanged = laneCount === CHANGED;
-    const areNew = !hasChanged && known !== "" && Number(known) !== laneCount;
+    const areNew = !hasChanged && knownLanes !== "" && Number(knownLanes) !== laneCount;
     const again = sifted > 0 ? 0 : nextIn === "" ? null : Number(nextIn);
     return { taken: { jobs, areNew, hasChanged, aside, nextIn: again }, lost };
   }
@@ -873,7 +865,7 @@ export class RedisDriver implements Driver {
    * run that may be one: their leases end by themselves. What was taken with them is held, so that it is no reason to reject.
    */
   async #sift(
-    jobs: Reservation[],
+    jobs: Taking[],
     unreadable: ReadonlyMap<Reservation, Lane>,
     since: string,
   ): Promise<number> {
@@ -917,13 +909,13 @@ export class RedisDriver implements Driver {
   ): Promise<boolean> {
     this.#app.handlers?.ended(held);
     return this.#under(async () => {
-      if (this.#settled.has(held)) return false;
-      this.#settled.add(held);
+      if (known(held).settled) return false;
+      known(held).settled = true;
       try {
-        return await this.#clearing(held, over, act(this.#uncertain.has(held)));
+        return await this.#clearing(held, over, act(known(held).uncertain));
       } catch (error) {
-        this.#settled.delete(held);
-        if (mayHaveRun(error)) this.#uncertain.add(held);
+        known(held).settled = false;
+        if (mayHaveRun(error)) known(held).uncertain = true;
         throw error;
       }
     });
@@ -1059,6 +1051,46 @@ type Counted = [
   oldest: string,
 ];
 
+/** What a completion needs of its driver. */
+interface Completing {
+  /** Clears what is kept for a job that is done; `null` where nothing is. Never rejects. */
+  clear(held: Reservation): Promise<unknown> | null;
+  /** The call has ended. */
+  over(): void;
+}
+
+/** A completion that tells an object. */
+class Completion implements Call<Reservation, boolean> {
+  readonly item: Reservation;
+  readonly #settlement: Settlement;
+  readonly #driver: Completing;
+
+  constructor(held: Reservation, settlement: Settlement, driver: Completing) {
+    this.item = held;
+    this.#settlement = settlement;
+    this.#driver = driver;
+  }
+
+  resolve(done: boolean): void {
+    const clearing = done ? this.#driver.clear(this.item) : null;
+    if (clearing === null) this.#end(done);
+    else clearing.then(() => this.#end(done));
+  }
+
+  reject(error: unknown): void {
+    this.#driver.over();
+    const about = known(this.item);
+    about.settled = false;
+    if (mayHaveRun(error)) about.uncertain = true;
+    this.#settlement.failed(error);
+  }
+
+  #end(done: boolean): void {
+    this.#driver.over();
+    this.#settlement.stored(done);
+  }
+}
+
 interface Push {
   readonly jobs: readonly NewJob[];
   readonly now: Moment;
@@ -1087,7 +1119,7 @@ interface Released {
 
 /** What one RESERVE took. */
 interface Taken {
-  readonly jobs: readonly Reservation[];
+  readonly jobs: readonly Taking[];
   /** Whether the store has lanes that were not asked for: then there are no jobs. */
   readonly areNew: boolean;
   /** Whether workers are told something that is not known here: then there are no jobs, either. */

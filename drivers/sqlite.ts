@@ -38,6 +38,7 @@ import type {
   Reservation,
   Reserved,
   ReserveRequest,
+  Settlement,
   StoredJob,
   WaitingNames,
   WorkerInfo,
@@ -230,6 +231,17 @@ export class SqliteDriver implements Driver {
     if (this.#isClosed) return this.#rejectClosed();
     this.#handlers?.ended(held);
     return this.#turn.submit({ rank: 1, item: held, run: deleteDone });
+  }
+
+  /** Deletes a job that is done, without a promise. */
+  completeFor(held: Reservation, settlement: Settlement): void {
+    if (this.#isClosed) return void this.#rejectClosed().catch((error) => settlement.failed(error));
+    this.#handlers?.ended(held);
+    this.#turn.put(
+      { rank: 1, item: held, run: deleteDone },
+      (done) => settlement.stored(done),
+      (error) => settlement.failed(error),
+    );
   }
 
   /** Makes a job available again. */

@@ -281,7 +281,7 @@ const REDIS: readonly Mutation[] = [
     name: "Redis: a reservation is settled once",
     edits: [[
       "drivers/redis.ts",
-      "if (this.#settled.has(held)) return false;\n      this.#settled.add(held);\n      try {\n        return await this.#clearing(held, over",
+      "if (known(held).settled) return false;\n      known(held).settled = true;\n      try {\n        return await this.#clearing(held, over",
       "try {\n        return await this.#clearing(held, over",
     ]],
     tests: ["redis_conformance"],
@@ -471,7 +471,7 @@ const WORKER: readonly Mutation[] = [
     name: "worker: what waits is handed back on stop",
     edits: [[
       "core/worker.ts",
-      "for (const held of this.#waiting.splice(0)) this.#handBack(held);",
+      "for (const lease of this.#waiting.splice(0)) this.#handBack(lease);",
       "this.#waiting.splice(0);",
     ]],
     tests: ["worker"],
@@ -480,14 +480,14 @@ const WORKER: readonly Mutation[] = [
     name: "worker: what runs is handed back when it must stop at once",
     edits: [[
       "core/worker.ts",
-      "if (attempt.overrun === null) this.#handBack(attempt.held, attempt, now - startedAt);",
+      "if (run.attempt.overrun === null) this.#handBack(run.lease, run.attempt, now - run.startedAt);",
       "",
     ]],
     tests: ["worker"],
   },
   {
     name: "worker: a job that waited past its lease is not started",
-    edits: [["core/worker.ts", "if (this.#leases.holds(next))", "if (true)"]],
+    edits: [["core/worker.ts", "if (this.#leases.holds(next, now))", "if (true)"]],
     tests: ["robustness"],
   },
   {
@@ -502,7 +502,7 @@ const WORKER: readonly Mutation[] = [
   },
   {
     name: "worker: a lost lease aborts the handler",
-    edits: [["core/lease.ts", "held.attempt?.abort(", "void ("]],
+    edits: [["core/lease.ts", "lease.attempt?.abort(", "void ("]],
     tests: ["attempt"],
   },
   {

@@ -633,6 +633,38 @@ function settling(check: Check): void {
     assert.equal(await driver.complete(held), false, "it was settled");
   });
 
+  check("completions that tell an object go with the others of their turn", async ({ driver }) => {
+    await driver.push([0, 1, 2, 3, 4, 5].map((payload) => job({ payload: String(payload) })), null);
+    const held = await take(driver, { limit: 5, now: null });
+    const [done, ...answers] = [
+      driver.complete(held[0]),
+      completeFor(driver, held[1]),
+      completeFor(driver, held[2]),
+      completeFor(driver, held[2]),
+      driver.complete(held[1]),
+      driver.release(held[3], { delay: 0, counted: true }, null),
+    ];
+    const [next] = await take(driver, { now: null, limit: 1 });
+    assert.deepEqual(await Promise.all([done, ...answers]), [true, true, true, false, false, true]);
+    assert.equal(next.payload, "5");
+    assert.equal(await completeFor(driver, next), true);
+    assert.equal(await completeFor(driver, next), false, "it was settled");
+    assert.equal(await completeFor(driver, held[3]), false, "it was given back");
+    assert.equal(await completeFor(driver, held[4]), true);
+    assert.deepEqual((await take(driver, { limit: 9, now: null })).map(({ payload }) => payload), ["3"]);
+  });
+
+  check("what is kept of a job is gone with it, however its completion is told", async ({ driver }) => {
+    await driver.push([job({ trace: "00-1-2-01" })], null);
+    const [held] = await take(driver, { now: null, traces: true });
+    await driver.report(held, { fraction: 0.5, note: null }, LEASE, null);
+    assert.equal(await driver.cancel(held.id), "cancelling");
+    assert.deepEqual((await driver.controls()).cancelled, [held.id]);
+    assert.equal(await completeFor(driver, held), true);
+    assert.equal(await driver.progress(held.id), null);
+    assert.deepEqual((await driver.controls()).cancelled, []);
+  });
+
   check("a released job runs again when it is due, as it was", async ({ driver }) => {
     const [id] = await driver.push([job({ payload: "p", queue: "post", priority: -4 })], T);
     const [held] = await take(driver, { queues: ["post"] });
@@ -737,6 +769,7 @@ function settling(check: Check): void {
 /** What a worker does that comes back after its lease ended. */
 const STALE: ReadonlyArray<[string, (driver: Driver, stale: Reservation) => Promise<unknown>, unknown]> = [
   ["completes", (driver, stale) => driver.complete(stale), false],
+  ["completes, and is told without a promise, ", (driver, stale) => completeFor(driver, stale), false],
   ["releases", (driver, stale) => driver.release(stale, { delay: 0, counted: true }, T), false],
   ["hands back", (driver, stale) => driver.release(stale, { delay: 0, counted: false }, T), false],
   ["fails", (driver, stale) => driver.fail(stale, failure()), false],
@@ -1273,6 +1306,7 @@ function living(check: Check): void {
       reserve: () => reserve(driver),
       extend: () => driver.extend([held], T),
       complete: () => driver.complete(held),
+      completeFor: () => completeFor(driver, held),
       release: () => driver.release(held, { delay: 0, counted: true }, T),
       fail: () => driver.fail(held, failure()),
       queues: () => driver.queues(),
@@ -1335,6 +1369,22 @@ export function reserve(driver: Driver, asked: Asked = {}): Promise<Reserved> {
     now,
     retryAfter,
     ...traces === undefined ? {} : { traces },
+  });
+}
+
+/** Completes as a worker does, which has the driver tell an object, where it can. */
+function completeFor(driver: Driver, held: Reservation): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    let returned = false;
+    const settlement = {
+      stored: (done: boolean) =>
+        returned ? resolve(done) : reject(new Error("told before the call has returned")),
+      failed: (error: unknown) =>
+        returned ? reject(error) : reject(new Error("failed before the call has returned")),
+    };
+    if (driver.completeFor === undefined) driver.complete(held).then(settlement.stored, settlement.failed);
+    else driver.completeFor(held, settlement);
+    returned = true;
   });
 }
 

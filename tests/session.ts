@@ -171,10 +171,11 @@ export class Gate {
   }
 }
 
-/** A driver that does some things otherwise, and passes the rest on. */
+/** A driver that does some things otherwise, and passes the rest on: a way of its own to complete is the only one. */
 export function changed<D extends Driver>(driver: D, changes: Partial<Driver>): D {
   return new Proxy(driver, {
     get(target, key) {
+      if (key === "completeFor" && "complete" in changes && !(key in changes)) return undefined;
       const value = Reflect.get(key in changes ? changes : target, key, key in changes ? changes : target);
       return typeof value === "function" ? value.bind(target) : value;
     },

@@ -5,9 +5,13 @@
  */
 import { setImmediate } from "node:timers";
 
-interface Call<Item, Result> {
+/** A call of a lot. */
+export interface Call<Item, Result> {
+  /** What it is about. */
   readonly item: Item;
+  /** Gets its own part of the answer. */
   resolve(result: Result): void;
+  /** Hears of a failure of all. */
   reject(error: unknown): void;
 }
 
@@ -28,10 +32,13 @@ export class Lot<Item, Result> {
 
   /** Adds a call, and resolves with its own part of the answer. */
   add(item: Item): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      if (this.#calls.length === 0) setImmediate(() => this.#flush());
-      this.#calls.push({ item, resolve, reject });
-    });
+    return new Promise((resolve, reject) => this.put({ item, resolve, reject }));
+  }
+
+  /** Adds a call that is no promise. */
+  put(call: Call<Item, Result>): void {
+    if (this.#calls.length === 0) setImmediate(() => this.#flush());
+    this.#calls.push(call);
   }
 
   #flush(): void {

@@ -21,7 +21,7 @@ import {
 import type { Lanes } from "./lanes.ts";
 import type { Link, Script } from "./link.ts";
 import { unmarked } from "./marked.ts";
-import { memberOf } from "./member.ts";
+import { known, memberOf } from "./member.ts";
 
 /** How often a job is looked for that was not found: it may have moved to where was looked before. */
 const LOOKS = 2;
@@ -51,8 +51,6 @@ export class RedisControls {
   readonly #bell: string;
   readonly #progress: string;
   #told: Told | null = null;
-  /** For how many milliseconds the progress is kept of reservations that may have some. */
-  readonly #reported = new WeakMap<Reservation, string>();
 
   /** @param prefix Stands before every key. */
   constructor(link: Link, lanes: Lanes, prefix: string) {
@@ -73,12 +71,12 @@ export class RedisControls {
 
   /** Reads what has changed. */
   async read(): Promise<Told> {
-    const known = this.#told;
+    const before = this.#told;
     const keys = [this.key, this.#restarts, this.#paused, this.cancelled];
     // No revision is a space: so the first look is answered.
-    const answer = await this.#link.run(CONTROLS, keys, ["", known?.revision ?? " "]);
+    const answer = await this.#link.run(CONTROLS, keys, ["", before?.revision ?? " "]);
     const [revision, restarts, paused, cancelled] = answer as [string, string, string[], string[]];
-    if (revision === undefined) return known!;
+    if (revision === undefined) return before!;
     const queues = new Set(unmarked(paused));
     const all = queues.delete("");
     return this.#told = { revision, restarts: Number(restarts), all, queues, cancelled: new Set(cancelled) };
@@ -171,7 +169,7 @@ export class RedisControls {
   ): Promise<boolean> {
     const [, , reserved] = this.#lanes.of(held.queue, held.priority).keys;
     const kept = String(Math.ceil(life));
-    this.#reported.set(held, kept);
+    known(held).reported = kept;
     // JSON has no CR in it, so that any client can read it back.
     const said = JSON.stringify([fraction, note]);
     const at = now === null ? "" : (now / 1000).toFixed(3);
@@ -181,10 +179,10 @@ export class RedisControls {
 
   /** Keeps what these said for as long again, as they are held on. */
   async renew(held: readonly Reservation[]): Promise<void> {
-    const said = held.filter((one) => this.#reported.has(one));
+    const said = held.filter((one) => known(one).reported !== null);
     // The leases are renewed by now: that a word is forgotten too soon is no failure of theirs.
     await Promise.allSettled(
-      said.map((one) => this.#link.call(["PEXPIRE", this.#progress + one.id, this.#reported.get(one)!])),
+      said.map((one) => this.#link.call(["PEXPIRE", this.#progress + one.id, known(one).reported!])),
     );
   }
 
@@ -207,13 +205,15 @@ export class RedisControls {
 
   /** Whether something is kept for a reservation that its end clears. */
   concerns(held: Reservation): boolean {
-    return this.#reported.has(held) || this.#told?.cancelled.has(held.id) === true;
+    return known(held).reported !== null || this.#told?.cancelled.has(held.id) === true;
   }
 
   /** Clears what is kept for a reservation that has ended, and for its job where that is done or failed. */
   async ended(held: Reservation, settled: boolean): Promise<void> {
     const clearing: Promise<unknown>[] = [];
-    if (this.#reported.delete(held)) clearing.push(this.#link.call(["DEL", this.#progress + held.id]));
+    const about = known(held);
+    if (about.reported !== null) clearing.push(this.#link.call(["DEL", this.#progress + held.id]));
+    about.reported = null;
     if (settled && this.#told?.cancelled.has(held.id)) clearing.push(this.forget([held.id]));
     // The outcome is stored, and what could not be cleared ends by itself: that is no failure of the caller's.
     await Promise.allSettled(clearing);

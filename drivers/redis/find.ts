@@ -95,7 +95,7 @@ export class RedisFinder {
     const found = await this.#look(id, at);
     if (found === null) return null;
     const { lane: { queue, priority }, member, index, delayedUntil, heldSince, now = 0 } = found;
-    const { name, payload, attempt } = fromMember(member, queue, priority, 0);
+    const { name, payload, attempt } = fromMember(member, queue, priority, "", 0);
     const leasedUntil = heldSince === undefined ? null : heldSince + retryAfter;
     const state = leasedUntil !== null
       ? leasedUntil > now ? "reserved" : "ready"

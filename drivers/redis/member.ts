@@ -10,9 +10,82 @@
  * @module
  */
 import type { Reservation } from "../../core/driver.ts";
+import { dueOf } from "./id.ts";
 
 /** How many generations there are, the second of which comes after the last: no worker stalls through that many retries. */
 const GENERATIONS = 8;
+
+/** A reservation that nobody has seen yet: something may be added to it. */
+export type Taking = Reservation & { cancelled?: true; trace?: string };
+
+/** What this process knows of a reservation, beyond what the contract says. */
+interface Known {
+  /** As it stands in Redis. */
+  readonly member: string;
+  /** Whether it was settled here: that is done once, and one handed back looks like the next one of its job. */
+  settled: boolean;
+  /** Whether it may have been settled, by a call whose reply was lost. */
+  uncertain: boolean;
+  /** For how many milliseconds its progress is kept, where it may have some. */
+  reported: string | null;
+}
+
+/** A reservation, with what is known of it: in sets of weak references that costs a short job more than its settlement. */
+class RedisReservation implements Reservation {
+  readonly id: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly attempt: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly token: string;
+  // Not there where they do not hold.
+  declare waited?: number;
+  declare cancelled?: true;
+  declare trace?: string;
+  readonly #known: Known;
+
+  constructor(member: string, queue: string, priority: number, mark: string, now: number) {
+    const space = member.indexOf(" ");
+    const nameAt = member.indexOf(" ", space + 1) + 1;
+    const line = member.indexOf("\n", nameAt);
+    // Most run for the first time.
+    const isFirst = space === 1 && member.charCodeAt(0) === 49;
+    const attempt = isFirst ? 1 : Number(member.slice(0, space));
+    const generation = isFirst ? 0 : space - String(attempt).length;
+    this.id = member.slice(space + 1, nameAt - 1);
+    this.name = member.slice(nameAt, line);
+    this.payload = member.slice(line + 1);
+    this.attempt = attempt;
+    this.queue = queue;
+    this.priority = priority;
+    this.token = `${generation}.${mark}`;
+    this.#known = { member, settled: false, uncertain: false, reported: null };
+    const due = attempt === 1 && generation === 0 ? dueOf(this.id) : null;
+    if (due !== null) this.waited = Math.max(0, now - due);
+  }
+
+  static known(held: Reservation): Known {
+    return #known in held ? held.#known : knownOfCopy(held);
+  }
+}
+
+/** What is known of those that are copies of others. */
+const copies = new WeakMap<Reservation, Known>();
+
+function knownOfCopy(held: Reservation): Known {
+  let known = copies.get(held);
+  if (known === undefined) {
+    const member = toMember(held.attempt, held.id, held.name, held.payload, generationOf(held));
+    copies.set(held, known = { member, settled: false, uncertain: false, reported: null });
+  }
+  return known;
+}
+
+/** What is known of a reservation here. */
+export function known(held: Reservation): Known {
+  return RedisReservation.known(held);
+}
 
 /** The generation that follows. */
 export function nextGeneration(generation: number): number {
@@ -55,32 +128,21 @@ export function membersAfter(held: Reservation, attempts: number): string[] {
 
 /** The member under which a reservation is held. */
 export function memberOf(held: Reservation): string {
-  return toMember(held.attempt, held.id, held.name, held.payload, generationOf(held));
+  return known(held).member;
 }
 
 /**
  * Reads a member that RESERVE answered, which has checked its form.
  *
  * @param mark Tells this reservation from every other one of this process.
+ * @param now The present, in epoch milliseconds.
  */
 export function fromMember(
   member: string,
   queue: string,
   priority: number,
-  mark: number,
-): { -readonly [Key in keyof Reservation]: Reservation[Key] } {
-  const id = member.indexOf(" ") + 1;
-  const name = member.indexOf(" ", id) + 1;
-  const line = member.indexOf("\n", name);
-  const attempt = Number(member.slice(0, id - 1));
-  const generation = id - 1 - String(attempt).length;
-  return {
-    id: member.slice(id, name - 1),
-    name: member.slice(name, line),
-    payload: member.slice(line + 1),
-    attempt,
-    queue,
-    priority,
-    token: `${generation}.${mark}`,
-  };
+  mark: string,
+  now: number,
+): Taking {
+  return new RedisReservation(member, queue, priority, mark, now);
 }

@@ -4,8 +4,9 @@
  *
  * @module
  */
-import type { NewJob, Reservation } from "../../core/driver.ts";
+import type { NewJob } from "../../core/driver.ts";
 import type { Link } from "./link.ts";
+import type { Taking } from "./member.ts";
 
 /** How long it is kept, in seconds: a job that waits for longer runs without. */
 const LIFE = "86400";
@@ -37,18 +38,16 @@ export class Traces {
     return setting.length === 0 ? null : Promise.all(setting);
   }
 
-  /** The same reservations, each with its trace where there is one. */
-  async added(jobs: readonly Reservation[]): Promise<readonly Reservation[]> {
-    const traced: Reservation[] = [];
+  /** Adds to each reservation its trace, where there is one. */
+  async addTo(jobs: readonly Taking[]): Promise<void> {
     for (let from = 0; from < jobs.length; from += LOT) {
       const lot = jobs.slice(from, from + LOT);
       const traces = await this.#link.call(["MGET", ...lot.map(({ id }) => this.#before + id)]);
       lot.forEach((held, index) => {
         const trace = (traces as (string | null)[])[index];
-        traced.push(trace === null ? held : { ...held, trace });
+        if (trace !== null) held.trace = trace;
       });
     }
-    return traced;
   }
 
   /** Forgets those of jobs that are not in the store, or not any more. */

@@ -78,21 +78,27 @@ export class Turn {
 
   /** Puts a task into the next turn. */
   submit<Item, Result>(task: Task<Item, Result>): Promise<Result> {
-    return new Promise<Result>((resolve, reject) => {
-      const { rank, item, run, peek, stores } = task;
-      const deadline = performance.now() + LOCK_DEADLINE;
-      this.#pending.push({
-        rank,
-        item,
-        run,
-        peek,
-        stores,
-        resolve: resolve as (result: unknown) => void,
-        reject,
-        deadline,
-      });
-      this.#schedule();
+    return new Promise<Result>((resolve, reject) => this.put(task, resolve, reject));
+  }
+
+  /** Puts a task into the next turn, and calls one of both after it. */
+  put<Item, Result>(
+    { rank, item, run, peek, stores }: Task<Item, Result>,
+    resolve: (result: Result) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const deadline = performance.now() + LOCK_DEADLINE;
+    this.#pending.push({
+      rank,
+      item,
+      run,
+      peek,
+      stores,
+      resolve: resolve as (result: unknown) => void,
+      reject,
+      deadline,
     });
+    this.#schedule();
   }
 
   /** Resolves once nothing is pending. */
