@@ -120,7 +120,10 @@ export interface Reserved {
   readonly restarts: number;
 }
 
-/** Hears what became of a settlement: one of both, once, and not before the call that asked for it has returned. */
+/**
+ * Hears what became of a settlement: one of both, once, and not before the call that asked for it has returned; nothing where
+ * that has thrown. Neither throws.
+ */
 export interface Settlement {
   /** It is stored, or (`false`) nothing was changed, as the job was no longer held. */
   stored(done: boolean): void;

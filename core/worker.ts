@@ -119,15 +119,21 @@ export class Worker {
   readonly #waiting: Lease[] = [];
   #settling = 0;
   /** Whether what follows from settlements is about to be done. */
-  #told = false;
-  readonly #keeping: Keeping = {
+  #following = false;
+  readonly #bookkeeping: Bookkeeping = {
     settled: (end, stored) => {
       const { events, onEvent } = this.#audience;
-      if (events.quiet && onEvent === undefined) this.#settled(end, stored);
+      // A driver tells of it in the context of whoever asked it for something first.
+      if (stored && events.quiet && events.meters.length === 0 && onEvent === undefined) this.#forget(end);
       else this.#outside(() => this.#settled(end, stored));
       this.#afterSettlingMany();
     },
-    failed: (end, error) => this.#outside(() => void this.#settleOne(end, Promise.reject(error))),
+    failed: (end, error) =>
+      this.#outside(() => {
+        const { run: { attempt: { held } }, outcome } = end;
+        const store = () => settle(this.#parts.driver, held, outcome, undefined, null);
+        this.#settleOne(end, store, () => Promise.reject(error));
+      }),
   };
   /** End the waits of outcomes that the store refused. */
   readonly #settlingWaits = new Set<() => void>();
@@ -494,7 +500,12 @@ export class Worker {
     if (driver.completeFor === undefined) return this.#settle({ run, outcome, duration });
     this.#settling++;
     this.#leases.finished(run.lease);
-    driver.completeFor(run.lease.reservation, new Done(run, outcome, duration, this.#keeping));
+    const done = new Done(run, outcome, duration, this.#bookkeeping);
+    try {
+      driver.completeFor(run.lease.reservation, done);
+    } catch (error) {
+      done.failed(error);
+    }
   }
 
   #settle(end: End): void {
@@ -504,17 +515,21 @@ export class Worker {
     this.#leases.finished(lease);
     if (this.#options.logFailures) logOutcome(this.#parts.log, held, outcome);
     const record = recordOf(held, outcome, duration, null);
-    this.#settleOne(end, settle(this.#parts.driver, held, outcome, record, null), record);
+    this.#settleOne(end, () => settle(this.#parts.driver, held, outcome, record, null));
   }
 
-  /** Tries again until the outcome is stored. @param storing The first try. */
-  async #settleOne(end: End, storing: Promise<boolean>, record?: AttemptRecord): Promise<void> {
-    const { run: { attempt: { held } }, outcome } = end;
+  /** Tries again until the outcome is stored. @param first The first try, where that was another. */
+  async #settleOne(
+    end: End,
+    store: () => Promise<boolean>,
+    first: () => Promise<boolean> = store,
+  ): Promise<void> {
+    const { held } = end.run.attempt;
     let failingSince = Infinity;
     let stored: boolean | null = null;
     for (let failures = 0; stored === null; failures++) {
       try {
-        stored = await storing;
+        stored = await (failures === 0 ? first : store)();
       } catch (error) {
         announceStoreFailed(this.#parts.events, "settle", error);
         failingSince = Math.min(failingSince, performance.now());
@@ -524,10 +539,7 @@ export class Worker {
             this.#parts.log.error(`${describe(error)} (while storing the outcome of ${label(held)})`);
           }
           await this.#waitToSettle(waitAfter(failures));
-          if (!this.#forced) {
-            storing = settle(this.#parts.driver, held, outcome, record, null);
-            continue;
-          }
+          if (!this.#forced) continue;
         }
         this.#parts.log.error(
           `${describe(error)} (the outcome of ${label(held)} was not stored: it will run again)`,
@@ -540,21 +552,33 @@ export class Worker {
   }
 
   /** @param stored Whether its outcome was; `null` where that is not known. */
-  #settled({ run: { attempt, lease }, outcome, duration }: End, stored: boolean | null): void {
-    if (stored === true) this.#stored(attempt, duration, outcome);
-    else if (stored === false) this.#lost(attempt, duration);
+  #settled(end: End, stored: boolean | null): void {
+    const { run: { attempt }, outcome, duration } = end;
+    try {
+      if (stored === true) this.#stored(attempt, duration, outcome);
+      else if (stored === false) this.#lost(attempt, duration);
+    } catch (error) {
+      // Of what counts or logs: it must hold up neither this job nor those that a driver tells of after it.
+      this.#parts.log.error(`${describe(error)} (while telling of the end of ${label(attempt.held)})`);
+    }
+    this.#forget(end);
+  }
+
+  #forget({ run: { lease } }: End): void {
     this.#leases.drop(lease);
     this.#settling--;
   }
 
   /** Once for all that a driver tells at a time, and when it is done with that. */
   #afterSettlingMany(): void {
-    if (this.#told) return;
-    this.#told = true;
-    queueMicrotask(() => {
-      this.#told = false;
-      this.#afterSettling();
-    });
+    if (this.#following) return;
+    this.#following = true;
+    this.#outside(() =>
+      queueMicrotask(() => {
+        this.#following = false;
+        this.#afterSettling();
+      })
+    );
   }
 
   #afterSettling(): void {
@@ -699,7 +723,7 @@ interface End {
 }
 
 /** What settlements need of their worker. */
-interface Keeping {
+interface Bookkeeping {
   settled(end: End, stored: boolean): void;
   failed(end: End, error: unknown): void;
 }
@@ -709,21 +733,21 @@ class Done implements End, Settlement {
   readonly run: Run;
   readonly outcome: Outcome;
   readonly duration: number;
-  readonly #keeping: Keeping;
+  readonly #bookkeeping: Bookkeeping;
 
-  constructor(run: Run, outcome: Outcome, duration: number, keeping: Keeping) {
+  constructor(run: Run, outcome: Outcome, duration: number, bookkeeping: Bookkeeping) {
     this.run = run;
     this.outcome = outcome;
     this.duration = duration;
-    this.#keeping = keeping;
+    this.#bookkeeping = bookkeeping;
   }
 
   stored(done: boolean): void {
-    this.#keeping.settled(this, done);
+    this.#bookkeeping.settled(this, done);
   }
 
   failed(error: unknown): void {
-    this.#keeping.failed(this, error);
+    this.#bookkeeping.failed(this, error);
   }
 }
 

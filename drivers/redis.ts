@@ -560,6 +560,14 @@ export class RedisDriver implements Driver {
     await this.#app.close(Math.max(0, deadline - performance.now()));
   }
 
+  /**
+   * Whether the client replaces what is no text by a character that says so, as ours does. Of one that the app brought that is
+   * not known, so that no such reply may reach it.
+   */
+  get #mayBeUnreadable(): boolean {
+    return this.#options.connect === undefined;
+  }
+
   // Connecting
 
   async #prepare(connection: RedisConnection, connect: Connect, deadline: number): Promise<void> {
@@ -768,7 +776,7 @@ export class RedisDriver implements Driver {
   /** With the completions of this turn, where there are any: then one call of the script does both. */
   #reserve(request: LaneRequest): Promise<Taken> {
     if (request.now !== null || !this.#completions.isWaiting || this.#rider !== null) {
-      return this.#sendReserve(request, this.#lanesOf(request), []).then(({ taken }) => taken);
+      return this.#sendReserve(request, this.#lanesOf(request), []).then(({ taken }) => this.#sifted(taken));
     }
     return new Promise((resolve, reject) => this.#rider = { request, resolve, reject });
   }
@@ -808,7 +816,7 @@ export class RedisDriver implements Driver {
       knownLanes,
       String(groups.size),
       request.told.revision,
-      this.#options.connect === undefined ? "" : "1",
+      this.#mayBeUnreadable ? "" : "1",
     ];
     for (const [lane, held] of groups) {
       values.push(String(lanes.get(lane)), String(held.length));
@@ -832,7 +840,7 @@ export class RedisDriver implements Driver {
     const lost = new Set(answer.slice(5, 5 + lostCount).map((at) => order[Number(at) - 1]));
     const all = [...lanes.keys()];
     const jobs: Taking[] = [];
-    const unreadable = new Map<Reservation, Lane>();
+    const unreadable = new Map<Taking, Lane>();
     const mark = String(this.#mark++);
     const now = request.now ?? (answer.length > 5 + lostCount ? this.#present() : 0);
     for (let at = 5 + lostCount; at < answer.length;) {
@@ -841,49 +849,50 @@ export class RedisDriver implements Driver {
         const member = answer[at] as string;
         const held = fromMember(member, lane.queue, lane.priority, mark, now);
         if (request.told.cancelled.has(held.id)) held.cancelled = true;
-        if (member.includes(UNREADABLE)) unreadable.set(held, lane);
+        if (this.#mayBeUnreadable && member.includes(UNREADABLE)) unreadable.set(held, lane);
         jobs.push(held);
       }
     }
-    const sifted = unreadable.size === 0 ? 0 : await this.#sift(jobs, unreadable, since);
     if (typeof malformed === "string") this.#warnOfMalformed("a member that is no job of ours", malformed);
-    const aside = (typeof malformed === "string" ? 0 : malformed) + sifted;
-    if (aside > 0) {
-      this.#options.log?.warn(
-        `queue: ${aside} ${aside === 1 ? "member was" : "members were"} no jobs of ours: ` +
-          `set aside in ${this.#prefix}queue:malformed`,
-      );
-    }
+    else this.#tellOfMalformed(malformed);
+    const aside = typeof malformed === "string" ? 0 : malformed;
     const hasChanged = laneCount === CHANGED;
     const areNew = !hasChanged && knownLanes !== "" && Number(knownLanes) !== laneCount;
-    const again = sifted > 0 ? 0 : nextIn === "" ? null : Number(nextIn);
-    return { taken: { jobs, areNew, hasChanged, aside, nextIn: again }, lost };
+    const again = nextIn === "" ? null : Number(nextIn);
+    return { taken: { jobs, areNew, hasChanged, aside, nextIn: again, unreadable, since }, lost };
   }
 
   /**
-   * Takes those away whose members are no text, which are set aside. Answers how many these were. Where that fails, none is
-   * run that may be one: their leases end by themselves. What was taken with them is held, so that it is no reason to reject.
+   * Without those whose members are no text, which are set aside. Where that fails, none is run that may be one: their leases
+   * end by themselves. What was taken with them is held, so that it is no reason to reject.
    */
-  async #sift(
-    jobs: Taking[],
-    unreadable: ReadonlyMap<Reservation, Lane>,
-    since: string,
-  ): Promise<number> {
+  async #sifted(taken: Taken): Promise<Taken> {
+    const { unreadable, since } = taken;
+    if (unreadable.size === 0) return taken;
     const lanes = new Set(unreadable.values());
     const keys = [`${this.#prefix}queue:malformed`, ...[...lanes].map(({ keys }) => keys[2])];
     const texts = new Set<string>();
-    let aside = 0;
+    let why = "";
     try {
-      const [count, ...members] = await this.#link.run(SIFT, keys, [since]) as [number, ...string[]];
-      aside = count;
+      const answer = await this.#link.run(SIFT, keys, [since]);
+      const [aside, refusal, ...members] = answer as [number, string, ...string[]];
       for (const member of members) texts.add(member);
+      this.#tellOfMalformed(aside);
+      why = refusal;
     } catch (error) {
-      const what = unreadable.size === 1 ? "a member that is" : `${unreadable.size} members that are`;
-      this.#warnOfMalformed(`${what} perhaps no text`, messageOf(error));
+      why = messageOf(error);
     }
-    const kept = jobs.filter((held) => !unreadable.has(held) || texts.has(memberOf(held)));
-    jobs.splice(0, jobs.length, ...kept);
-    return aside;
+    if (why !== "") this.#warnOfMalformed("what is perhaps no text", why);
+    const jobs = taken.jobs.filter((held) => !unreadable.has(held) || texts.has(memberOf(held)));
+    const dropped = taken.jobs.length - jobs.length;
+    return { ...taken, jobs, aside: taken.aside + dropped, nextIn: dropped > 0 ? 0 : taken.nextIn };
+  }
+
+  #tellOfMalformed(aside: number): void {
+    if (aside === 0) return;
+    const members = aside === 1 ? "member was" : "members were";
+    const where = `${this.#prefix}queue:malformed`;
+    this.#options.log?.warn(`queue: ${aside} ${members} no jobs of ours: set aside in ${where}`);
   }
 
   #warnOfMalformed(what: string, why: string): void {
@@ -942,11 +951,18 @@ export class RedisDriver implements Driver {
       const lanes = this.#lanesOf(rider.request);
       if (jobs.length <= LOT && jobs.every((held) => lanes.has(this.#lanes.of(held.queue, held.priority)))) {
         const sent = this.#sendReserve(rider.request, lanes, jobs);
-        sent.then(({ taken }) => rider.resolve(taken), rider.reject);
-        const { lost } = await sent;
-        return jobs.map((held) => !lost.has(held));
+        sent.then(({ taken }) => this.#sifted(taken)).then(rider.resolve, rider.reject);
+        try {
+          const { lost } = await sent;
+          return jobs.map((held) => !lost.has(held));
+        } catch (error) {
+          // Refused for the reservation's sake, before anything was done: they go alone.
+          if (mayHaveRun(error)) throw error;
+        }
+      } else {
+        this.#sendReserve(rider.request, lanes, [])
+          .then(({ taken }) => this.#sifted(taken)).then(rider.resolve, rider.reject);
       }
-      this.#sendReserve(rider.request, lanes, []).then(({ taken }) => rider.resolve(taken), rider.reject);
     }
     if (jobs.length === 1) {
       const [, , reserved] = this.#lanes.of(jobs[0].queue, jobs[0].priority).keys;
@@ -1124,8 +1140,11 @@ interface Taken {
   readonly areNew: boolean;
   /** Whether workers are told something that is not known here: then there are no jobs, either. */
   readonly hasChanged: boolean;
-  /** How many members were set aside that were no jobs. */
+  /** How many members were no jobs. */
   readonly aside: number;
+  /** Those that may be no text, each with its lane, and since when they are reserved. */
+  readonly unreadable: ReadonlyMap<Taking, Lane>;
+  readonly since: string;
   readonly nextIn: number | null;
 }
 

@@ -247,8 +247,36 @@ const REDIS: readonly Mutation[] = [
   },
   {
     name: "Redis: no job is taken out of its line that cannot be held",
-    edits: [["drivers/redis/scripts.ts", "foreign(KEYS[lane * 3 + 3], 'ZCARD')", "nil"]],
+    edits: [["drivers/redis/scripts.ts", "foreign(KEYS[key], key % 3 == 1 and 'LLEN' or 'ZCARD')", "nil"]],
     tests: ["redis"],
+  },
+  {
+    name: "Redis: a completion goes without a reservation that is refused",
+    edits: [[
+      "drivers/redis.ts",
+      "if (mayHaveRun(error)) throw error;\n        }\n      } else",
+      "throw error;\n        }\n      } else",
+    ]],
+    tests: ["redis"],
+  },
+  {
+    name: "Redis: who met nothing but what is no text asks again",
+    edits: [["drivers/redis.ts", "aside: taken.aside + dropped", "aside: taken.aside"]],
+    tests: ["redis"],
+  },
+  {
+    name: "worker: a completion that throws is made again",
+    edits: [["core/worker.ts", "      done.failed(error);", "      void error;"]],
+    tests: ["worker"],
+  },
+  {
+    name: "worker: what hears of a completion does so in the worker's context",
+    edits: [[
+      "core/worker.ts",
+      "else this.#outside(() => this.#settled(end, stored));",
+      "else this.#settled(end, stored);",
+    ]],
+    tests: ["robustness"],
   },
   {
     name: "Redis: what cannot be set aside goes back to its line",

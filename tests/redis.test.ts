@@ -11,7 +11,7 @@ import type { Reservation } from "../core/driver.ts";
 import type { RedisConnection } from "../drivers/redis.ts";
 import { RedisDriver, type RedisOptions } from "../drivers/redis.ts";
 import { Link } from "../drivers/redis/link.ts";
-import { job, take } from "./conformance.ts";
+import { job, reserve, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
 import {
@@ -442,51 +442,121 @@ onRedis("what cannot be set aside is not run, and holds up nothing else", async 
   const { server, prefix, lines } = place;
   const driver = place.driver();
   const jobs = `${prefix}queue:jobs`;
+  const bad = (id: string) => Buffer.concat([Buffer.from(`0 ${id} name\n`), Buffer.from([0xff])]);
   await driver.push([job({ payload: "before" })], null);
   const [before] = await take(driver, { now: null });
-  await server.client.rpush(jobs, Buffer.concat([Buffer.from("0 id name\n"), Buffer.from([0xff])]));
+  await server.client.rpush(jobs, bad("a"));
   await server.client.set(`${prefix}queue:malformed`, "no list");
-  await driver.push([job({ payload: "after" })], null);
+  await driver.push([job({ payload: "\uFFFD after" }), job({ payload: "last" })], null);
   const done = driver.complete(before);
   const taken = await take(driver, { limit: 2, now: null });
   assert.equal(await done, true, "what was done by the same call is done");
-  assert.deepEqual(taken.map(({ payload }) => payload), ["after"]);
+  assert.deepEqual(
+    taken.map(({ payload }) => payload),
+    ["\uFFFD after"],
+    "though it looks like the one before it",
+  );
   assert.match(
     lines.join("\n"),
-    /a member that is perhaps no text could not be set aside in .*queue:malformed: .*WRONGTYPE/,
+    /what is perhaps no text could not be set aside in .*queue:malformed: WRONGTYPE/,
   );
+  await server.client.lpush(jobs, bad("b"));
+  const { jobs: [last] } = await reserve(driver, { now: null });
+  assert.equal(last?.payload, "last", "no answer without a job while some are in line");
   await server.client.del(`${prefix}queue:malformed`);
-  assert.deepEqual(
-    await take(driver, { limit: 2, now: Date.now() + 2 * LEASE }).then((all) => all.length),
-    1,
-  );
-  assert.equal(await server.client.llen(`${prefix}queue:malformed`), 1, "once its lease is over");
+  const later = await take(driver, { limit: 9, now: Date.now() + 2 * LEASE });
+  assert.deepEqual(later.map(({ payload }) => payload).sort(), ["last", "\uFFFD after"]);
+  assert.equal(await server.client.llen(`${prefix}queue:malformed`), 2, "once their leases are over");
+});
+
+onRedis("of two that take members that are no text at once, each gets a job", async (place) => {
+  const { server, prefix } = place;
+  const jobs = `${prefix}queue:jobs`;
+  const drivers = [place.driver(), place.driver()];
+  await Promise.all(drivers.map((driver) => take(driver, { now: null })));
+  for (let times = 0; times < 20; times++) {
+    for (const id of ["a", "b", "c"]) {
+      await server.client.rpush(jobs, Buffer.concat([Buffer.from(`0 ${id} name\n`), Buffer.from([0xff])]));
+    }
+    await drivers[0].push(Array.from({ length: 4 }, () => job()), null);
+    const takers = [...drivers, drivers[0]];
+    const taken = await Promise.all(takers.map((driver) => take(driver, { now: null })));
+    assert.deepEqual(taken.map(({ length }) => length), [1, 1, 1]);
+    await server.client.del(jobs, `${prefix}queue:reserved`);
+  }
 });
 
 onRedis(
-  "no job is taken out of its line where it cannot be held, nor lost beside what cannot be set aside",
+  "of a client that was brought nothing is asked twice: what it reads was looked at before",
   async (place) => {
-    const { server, prefix, lines } = place;
-    const driver = place.driver();
-    const jobs = `${prefix}queue:jobs`;
-    await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
-    const held = await take(driver, { now: null });
-    for (const one of held) assert.equal(await driver.complete(one), true);
-    const line = await server.client.lrange(jobs, 0, -1);
-    await server.client.set(`${prefix}queue:reserved`, "no sorted set");
-    // Both where expired jobs are looked for first, and where that was done a moment ago.
-    for (let times = 0; times < 3; times++) {
-      await assert.rejects(
-        take(driver, { limit: 9, now: null }),
-        isRefusal("REDIS", "WRONGTYPE", `which is ${prefix}queue:reserved`),
-      );
-      assert.deepEqual(await server.client.lrange(jobs, 0, -1), line);
+    const sent: string[] = [];
+    const driver = place.driver({
+      connect: async () => {
+        const { sendCommand, close } = await client(place.server.port, false);
+        return {
+          close,
+          sendCommand: (words) => {
+            sent.push(words[0]);
+            return sendCommand(words);
+          },
+        };
+      },
+    });
+    await take(driver, { now: null });
+    await driver.push([job({ payload: "\uFFFD" })], null);
+    sent.length = 0;
+    assert.equal((await take(driver, { now: null })).length, 1);
+    assert.deepEqual(sent, ["EVALSHA"]);
+  },
+);
+
+onRedis(
+  "no job is taken out of its line, nor settled, where that cannot be done to the end",
+  async (place) => {
+    const { server, lines } = place;
+    for (const key of ["jobs", "delayed", "reserved"]) {
+      for (const lane of ["queue:", "queue:b:0:"]) {
+        const prefix = `${place.prefix}${lane}${key}:`;
+        const foreign = `${prefix}${lane}${key}`;
+        const driver = place.driver({ prefix });
+        const [own, other] = lane === "queue:" ? ["default", "b"] : ["b", "default"];
+        await driver.push([job({ queue: own })], null);
+        for (const one of await take(driver, { queues: [own], now: null })) await driver.complete(one);
+        await driver.push(
+          [job({ queue: other, payload: "held" }), job({ queue: other, payload: "next" })],
+          null,
+        );
+        await driver.push([job({ queue: other, delay: 20, payload: "due" })], null);
+        const [held] = await take(driver, { queues: [other], now: null });
+        await new Promise((resolve) => setTimeout(resolve, 40));
+        await server.client.set(foreign, "another program's");
+        const keys = (await server.client.keys(`${prefix}*`)).filter((one) => one !== foreign);
+        const dump = () => Promise.all(keys.sort().map((one) => server.client.dumpBuffer(one)));
+        const before = await dump();
+        // Both where expired jobs are looked for first, and where that was done a moment ago.
+        for (let times = 0; times < 3; times++) {
+          await assert.rejects(
+            take(driver, { queues: ["default", "b"], limit: 9, now: null }),
+            isRefusal("REDIS", "WRONGTYPE", `which is ${foreign}`),
+          );
+          assert.deepEqual(await dump(), before, foreign);
+        }
+        const done = driver.complete(held);
+        const taking = take(driver, { queues: ["default", "b"], limit: 9, now: null });
+        await assert.rejects(taking, isRefusal("REDIS", "WRONGTYPE", `which is ${foreign}`));
+        assert.equal(await done, true, `a completion goes without the reservation that ${foreign} stops`);
+        await server.client.del(foreign);
+        const all = await take(driver, { queues: ["default", "b"], limit: 9, now: null });
+        assert.deepEqual(all.map(({ payload }) => payload), ["next", "due"]);
+      }
     }
-    await server.client.del(`${prefix}queue:reserved`);
+    const { prefix } = place;
+    const driver = place.driver();
+    await driver.push([job({ payload: "b" })], null);
     await server.client.set(`${prefix}queue:malformed`, "no list");
-    await server.client.lpush(jobs, "no job");
+    await server.client.lpush(`${prefix}queue:jobs`, "no job");
     assert.deepEqual((await take(driver, { limit: 9, now: null })).map(({ payload }) => payload), ["b"]);
-    assert.deepEqual(await server.client.lrange(jobs, 0, -1), ["no job"]);
+    assert.deepEqual(await server.client.lrange(`${prefix}queue:jobs`, 0, -1), ["no job"]);
     assert.match(
       lines.join("\n"),
       /a member that is no job of ours could not be set aside in .*queue:malformed: WRONGTYPE/,
@@ -495,18 +565,19 @@ onRedis(
 );
 
 onRedis("a completion whose reservation failed on the way is known for what it is", async (place) => {
-  const { server, prefix } = place;
-  const driver = place.driver();
+  const { server } = place;
+  const user = (...rights: string[]) =>
+    server.client.call("ACL", "SETUSER", "halfway", "on", "nopass", "~*", "+@all", ...rights);
+  await user();
+  const driver = place.driver({ url: `redis://halfway:any@127.0.0.1:${server.port}` });
   await driver.push([job({ payload: "a" }), job({ payload: "b" })], null);
   const [held] = await take(driver, { now: null });
-  await server.client.set(`${prefix}queue:delayed`, "no sorted set");
-  // Not within the time in which due jobs were looked for already.
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await user("-lpop");
   const done = driver.complete(held);
   const next = take(driver, { now: null });
-  await assert.rejects(done, isRefusal("REDIS", "WRONGTYPE", `"${prefix}queue:delayed"`, "REDIS_PREFIX"));
-  await assert.rejects(next, isRefusal("REDIS", "WRONGTYPE"));
-  await server.client.del(`${prefix}queue:delayed`);
+  const refused = isRefusal("REDIS", "user_script");
+  await Promise.all([assert.rejects(done, refused), assert.rejects(next, refused)]);
+  await user("+lpop");
   assert.equal(await driver.complete(held), true, "it was done, or is now");
   assert.equal(await driver.complete(held), false);
   assert.deepEqual((await take(driver, { now: null })).map(({ payload }) => payload), ["b"]);

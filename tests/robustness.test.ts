@@ -142,6 +142,51 @@ test("a handler runs in the context of its worker, not of whoever dispatched or 
   assert.deepEqual(seen, ["A", "B", "C", "D"].map((tenant) => [tenant, "worker"]));
 });
 
+for (const stopWhenEmpty of [true, false]) {
+  const which = stopWhenEmpty ? "that stops when there is nothing left" : "that goes on";
+  test(`listeners and meters of a worker ${which} hear in its context, not in that of an app's calls`, async () => {
+    const request = new AsyncLocalStorage<string>();
+    const seen = new Set<string>();
+    const note = (what: string) => seen.add(`${what} in ${request.getStore()}`);
+    const waiting: (() => void)[] = [];
+    const jobs = { wait: () => new Promise<void>((resolve) => void waiting.push(resolve)) };
+    for (const heard of [true, false]) {
+      const queue = new Queue({ database: ":memory:", env: {}, jobs });
+      if (heard) {
+        for (const event of ["reserved", "started", "completed"] as const) {
+          queue.on(event, () => note(event));
+        }
+      } else {queue.measure({
+          dispatched() {},
+          reserved: () => note("meter: reserved"),
+          ended: () => note("meter: ended"),
+        });}
+      await queue.dispatchMany(Array.from({ length: 40 }, () => ["wait"] as const));
+      const stopping = new AbortController();
+      const working = request.run(
+        "the worker",
+        () => queue.work({ concurrency: 2, stopWhenEmpty, signal: stopping.signal }),
+      );
+      for (let done = 0; done < 40; done += 2) {
+        await until(() => waiting.length === 2, "two to wait");
+        // What the app asks for comes first in a turn, in which jobs end then.
+        request.run("a request", () => void queue.counts());
+        for (const resolve of waiting.splice(0)) resolve();
+      }
+      if (!stopWhenEmpty) stopping.abort();
+      await working;
+      await queue.close();
+    }
+    assert.deepEqual([...seen].sort(), [
+      "completed in the worker",
+      "meter: ended in the worker",
+      "meter: reserved in the worker",
+      "reserved in the worker",
+      "started in the worker",
+    ]);
+  });
+}
+
 test("a log that throws takes no job down", async () => {
   const log = {
     warn() {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers";
 import { type Job, Queue, QueueError } from "@x/queue";
+import type { Settlement } from "../core/driver.ts";
 import { withPrograms } from "./process.ts";
 import { changed, Gate, inSession, numbered, type Session } from "./session.ts";
 
@@ -1146,6 +1147,68 @@ inSession("nor does it wait longer for one that takes no outcomes", async (sessi
   await clock.advance(30_000);
   await assert.rejects(worker.ended, { message: UNKNOWING });
   assert.match(lines.at(-1)!, /the outcome of job record \(id 2\) was not stored: it will run again/);
+});
+
+const throws = (): never => {
+  throw FAULT;
+};
+
+for (
+  const [how, complete, completeFor] of [
+    ["tells that", () => Promise.reject(FAULT), (done) => queueMicrotask(() => done.failed(FAULT))],
+    [
+      "tells that in another turn",
+      () => Promise.reject(FAULT),
+      (done) => void setImmediate(() => done.failed(FAULT)),
+    ],
+    ["throws", throws, throws],
+    ["throws, and knows promises only", throws, null],
+    ["rejects, and knows promises only", () => Promise.reject(FAULT), null],
+  ] as [string, () => Promise<boolean>, ((done: Settlement) => void) | null][]
+) {
+  inSession(`a completion that fails is made again, where the store ${how}`, async (session) => {
+    const driver = session.driver(":memory:");
+    const { ran, record } = recorder();
+    // Both jobs, and the second try of each.
+    let failures = 4;
+    const jobs = await session.queue({ record }, {
+      driver: changed(driver, {
+        complete: (held) => failures-- > 0 ? complete() : driver.complete(held),
+        ...completeFor === null ? {} : {
+          completeFor: (held, done) => failures-- > 0 ? completeFor(done) : driver.completeFor(held, done),
+        },
+      }),
+    });
+    await jobs.dispatchMany([["record", "1"], ["record", "2"]]);
+    const worker = await session.work(jobs);
+    await session.clock.until(() => ran.length === 2, "both to run");
+    await session.clock.advance(5000);
+    await worker.stop();
+    assert.equal(await jobs.waiting(), 0);
+    assert.deepEqual(ran, ["1", "2"]);
+    assert.equal(worker.events.filter(({ type }) => type === "completed").length, 2);
+    assert.deepEqual(
+      session.lines,
+      [1, 2].map((id) =>
+        `error queue: the disk is on fire (while storing the outcome of job record (id ${id}))`
+      ),
+    );
+  });
+}
+
+inSession("a meter that throws holds up neither its job nor others", async (session) => {
+  const jobs = await session.queue({ quick: () => {} });
+  jobs.measure({ dispatched() {}, reserved() {}, ended: throws });
+  await jobs.dispatchMany(numbered(5).map((payload) => ["quick", payload]));
+  const worker = await session.work(jobs, { stopWhenEmpty: true, concurrency: 5 });
+  await session.clock.until(() => worker.over, "the worker to end");
+  assert.equal(await jobs.waiting(), 0);
+  assert.deepEqual(
+    session.lines,
+    [1, 2, 3, 4, 5].map((id) =>
+      `error queue: the disk is on fire (while telling of the end of job quick (id ${id}))`
+    ),
+  );
 });
 
 inSession("a worker that waits for its store to come back stops when told to", async (session) => {

@@ -17,6 +17,9 @@ export type RedisTask =
     readonly concurrency: number;
   });
 
+/** How many jobs come before those that count, as a part of these. */
+export const WARM_UP: number = 1 / 3;
+
 if (import.meta.main) {
   const task = JSON.parse(process.argv[2]) as RedisTask;
   const { default: open } = await import(`./subjects/${task.subject}.ts`);
@@ -30,21 +33,21 @@ async function measure(subject: RedisSubject, task: RedisTask): Promise<number> 
   const { jobs } = task;
   switch (task.kind) {
     case "dispatch": {
-      for (let id = 0; id < 100; id++) await subject.dispatch(payload(id));
+      for (let id = 0; id < jobs * WARM_UP; id++) await subject.dispatch(payload(id));
       const start = performance.now();
       for (let id = 0; id < jobs; id++) await subject.dispatch(payload(id));
       return jobs / (performance.now() - start) * 1000;
     }
     case "bulk": {
       const lot = payloads(500);
-      await subject.dispatchMany(lot);
+      for (let stored = 0; stored < jobs * WARM_UP; stored += lot.length) await subject.dispatchMany(lot);
       const start = performance.now();
       for (let stored = 0; stored < jobs; stored += lot.length) await subject.dispatchMany(lot);
       return jobs / (performance.now() - start) * 1000;
     }
     case "process": {
       let rate = NaN;
-      for (const count of [Math.ceil(jobs / 10), jobs]) {
+      for (const count of [Math.ceil(jobs * WARM_UP), jobs]) {
         for (let stored = 0; stored < count; stored += 500) {
           await subject.dispatchMany(payloads(Math.min(500, count - stored)));
         }

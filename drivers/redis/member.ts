@@ -74,12 +74,12 @@ class RedisReservation implements Reservation {
 const copies = new WeakMap<Reservation, Known>();
 
 function knownOfCopy(held: Reservation): Known {
-  let known = copies.get(held);
-  if (known === undefined) {
+  let about = copies.get(held);
+  if (about === undefined) {
     const member = toMember(held.attempt, held.id, held.name, held.payload, generationOf(held));
-    copies.set(held, known = { member, settled: false, uncertain: false, reported: null });
+    copies.set(held, about = { member, settled: false, uncertain: false, reported: null });
   }
-  return known;
+  return about;
 }
 
 /** What is known of a reservation here. */

@@ -19,6 +19,9 @@ import { MARKED } from "./marked.ts";
 /** How many due, expired or malformed members of one lane a call moves at most. */
 export const MOVE_LIMIT = 100;
 
+/** How many members a call sifts at most: those of a reservation, and of others in the same millisecond. */
+const SIFT_LIMIT = 2000;
+
 /** How many jobs a call reserves at most. */
 export const RESERVE_LIMIT = 1000;
 
@@ -146,8 +149,8 @@ end
  * Redis longer than all the rest), then the groups: a lane (from 1), how many members follow, these; then for each pick: a
  * lane, the number of its share, and how many to take at most for that share.
  *
- * What Redis refuses half-way it keeps so: nothing may be refused once jobs are taken out of their line. So each `reserved` is
- * asked for its size first, which fails where it is no sorted set, and what cannot be set aside goes to the end of its line.
+ * What Redis refuses half-way it keeps so: nothing may be refused once something is done. So each key of a lane is asked for its
+ * size first, which fails where it is another program's, and what cannot be set aside goes to the end of its line.
  *
  * Answers how many lanes there are, or -2 where another revision holds, for which it takes nothing; how many members were
  * set aside, or why that cannot be; the milliseconds until it is worth asking again or '', since when the jobs are reserved, how many of the done
@@ -156,6 +159,11 @@ end
 export const RESERVE: Script = script(`${NOW}${TYPED}${IS_UTF8}
 local call, find, match, gsub = redis.call, string.find, string.match, string.gsub
 local answer, top, picks, done = {0, 0, '', '', 0}, 5, 12, 0
+local lanes = (#KEYS - 4) / 3
+for key = 4, #KEYS - 1 do
+  local refusal = foreign(KEYS[key], key % 3 == 1 and 'LLEN' or 'ZCARD')
+  if refusal then return refusal end
+end
 for group = 1, tonumber(ARGV[9]) do
   local reserved, last = KEYS[ARGV[picks] * 3 + 3], picks + 1 + ARGV[picks + 1]
   for at = picks + 2, last do
@@ -177,11 +185,6 @@ local now = present(ARGV[1])
 local stampNow = stamp(now)
 local limit, most = tonumber(ARGV[3]), ARGV[3] + ARGV[4]
 local plain, checked, again = ARGV[6] == '1', ARGV[11] == '1', false
-local lanes = (#KEYS - 4) / 3
-for lane = 1, lanes do
-  local refusal = foreign(KEYS[lane * 3 + 3], 'ZCARD')
-  if refusal then return refusal end
-end
 
 local function move(from, to, upto)
   local due = call('ZRANGEBYSCORE', from, '-inf', upto, 'LIMIT', 0, ${MOVE_LIMIT})
@@ -290,19 +293,27 @@ return answer`);
  * Sets aside what was reserved and is not UTF-8, with its attempt given back.
  *
  * KEYS: malformed, then `reserved` of some lanes. ARGV: since when it is reserved. The first command removes nothing; it
- * lets the script write while Redis is out of memory. Answers how many were set aside, then
- * the members that only look like such, as they hold the character that stands for what cannot be read.
+ * lets the script write while Redis is out of memory.
+ *
+ * Answers how many were set aside, why others cannot be or '', then the members that only look like such, as they hold the
+ * character that stands for what cannot be read. What is beyond its limit, of others in the same millisecond, is met again
+ * when its lease ends.
  */
 export const SIFT: Script = script(`${IS_UTF8}
 redis.call('ZREM', KEYS[2], '')
-local answer = {0}
+local answer = {0, ''}
 for lane = 2, #KEYS do
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[lane], ARGV[1], ARGV[1])) do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[lane], ARGV[1], ARGV[1], 'LIMIT', 0, ${SIFT_LIMIT})) do
     if not isUtf8(member) then
       local zeros, attempts, rest = string.match(member, '^(0*)(%d+)(.*)$')
-      redis.call('RPUSH', KEYS[1], zeros .. string.format('%d', attempts - 1) .. rest)
-      redis.call('ZREM', KEYS[lane], member)
-      answer[1] = answer[1] + 1
+      local before = attempts and zeros .. string.format('%d', attempts - 1) .. rest or member
+      local said = redis.pcall('RPUSH', KEYS[1], before)
+      if type(said) == 'table' then
+        answer[2] = said.err
+      else
+        redis.call('ZREM', KEYS[lane], member)
+        answer[1] = answer[1] + 1
+      end
     elseif string.find(member, '\\239\\191\\189', 1, true) then
       answer[#answer + 1] = member
     end
