@@ -266,6 +266,12 @@ export class RedisDriver implements Driver {
         } else if (taken.areNew) {
           this.#lanes.count = null;
           looks++;
+        } else if (taken.isBlocked) {
+          const where = `${this.#prefix}queue:malformed`;
+          throw new QueueError(
+            "REDIS",
+            `members that are no jobs of ours could not be set aside in ${where}`,
+          );
         } else if (taken.jobs.length > 0 || taken.aside === 0) {
           if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
           await this.#traced(request, taken);
@@ -833,57 +839,60 @@ export class RedisDriver implements Driver {
       nextIn: string,
       since: string,
       lost: number,
+      texts: number,
       ...rest: (number | string)[],
     ];
-    const [laneCount, malformed, nextIn, since, lostCount] = answer;
+    const [laneCount, malformed, nextIn, since, lostCount, textCount] = answer;
+    const [first, end] = [6 + lostCount, answer.length - textCount];
     const order = lostCount === 0 ? [] : [...groups.values()].flat();
-    const lost = new Set(answer.slice(5, 5 + lostCount).map((at) => order[Number(at) - 1]));
+    const lost = new Set(answer.slice(6, first).map((at) => order[Number(at) - 1]));
     const all = [...lanes.keys()];
     const jobs: Taking[] = [];
     const unreadable = new Map<Taking, Lane>();
     const mark = String(this.#mark++);
-    const now = request.now ?? (answer.length > 5 + lostCount ? this.#present() : 0);
-    for (let at = 5 + lostCount; at < answer.length;) {
+    const now = request.now ?? (end > first ? this.#present() : 0);
+    const texts = new Set(answer.slice(end));
+    for (let at = first; at < end;) {
       const lane = all[answer[at++] as number - 1];
       for (const last = at + (answer[at++] as number); at <= last; at++) {
         const member = answer[at] as string;
         const held = fromMember(member, lane.queue, lane.priority, mark, now);
         if (request.told.cancelled.has(held.id)) held.cancelled = true;
-        if (this.#mayBeUnreadable && member.includes(UNREADABLE)) unreadable.set(held, lane);
         jobs.push(held);
+        if (this.#mayBeUnreadable && member.includes(UNREADABLE) && !texts.has(jobs.length)) {
+          unreadable.set(held, lane);
+        }
       }
     }
-    if (typeof malformed === "string") this.#warnOfMalformed("a member that is no job of ours", malformed);
-    else this.#tellOfMalformed(malformed);
+    if (typeof malformed === "number") this.#tellOfMalformed(malformed);
+    else this.#warnOfMalformed("a member that is no job of ours", malformed);
+    const isBlocked = typeof malformed === "string" && jobs.length === 0 && nextIn === "0";
     const aside = typeof malformed === "string" ? 0 : malformed;
     const hasChanged = laneCount === CHANGED;
     const areNew = !hasChanged && knownLanes !== "" && Number(knownLanes) !== laneCount;
     const again = nextIn === "" ? null : Number(nextIn);
-    return { taken: { jobs, areNew, hasChanged, aside, nextIn: again, unreadable, since }, lost };
+    return { taken: { jobs, areNew, hasChanged, aside, nextIn: again, unreadable, since, isBlocked }, lost };
   }
 
   /**
-   * Without those whose members are no text, which are set aside. Where that fails, none is run that may be one: their leases
-   * end by themselves. What was taken with them is held, so that it is no reason to reject.
+   * Without those whose members are no text, which are set aside. Where that fails, they are met again when their leases end;
+   * what was taken with them is held, so that it is no reason to reject.
    */
   async #sifted(taken: Taken): Promise<Taken> {
     const { unreadable, since } = taken;
     if (unreadable.size === 0) return taken;
     const lanes = new Set(unreadable.values());
     const keys = [`${this.#prefix}queue:malformed`, ...[...lanes].map(({ keys }) => keys[2])];
-    const texts = new Set<string>();
-    let why = "";
+    let why: string;
     try {
-      const answer = await this.#link.run(SIFT, keys, [since]);
-      const [aside, refusal, ...members] = answer as [number, string, ...string[]];
-      for (const member of members) texts.add(member);
+      const [aside, refusal] = await this.#link.run(SIFT, keys, [since]) as [number, string];
       this.#tellOfMalformed(aside);
       why = refusal;
     } catch (error) {
       why = messageOf(error);
     }
-    if (why !== "") this.#warnOfMalformed("what is perhaps no text", why);
-    const jobs = taken.jobs.filter((held) => !unreadable.has(held) || texts.has(memberOf(held)));
+    if (why !== "") this.#warnOfMalformed("what is no text", why);
+    const jobs = taken.jobs.filter((held) => !unreadable.has(held));
     const dropped = taken.jobs.length - jobs.length;
     return { ...taken, jobs, aside: taken.aside + dropped, nextIn: dropped > 0 ? 0 : taken.nextIn };
   }
@@ -1142,16 +1151,18 @@ interface Taken {
   readonly hasChanged: boolean;
   /** How many members were no jobs. */
   readonly aside: number;
-  /** Those that may be no text, each with its lane, and since when they are reserved. */
+  /** Those that are no text, each with its lane, and since when they are reserved. */
   readonly unreadable: ReadonlyMap<Taking, Lane>;
   readonly since: string;
+  /** Whether there may be jobs behind more members than a call looks at, which are none and cannot be set aside. */
+  readonly isBlocked: boolean;
   readonly nextIn: number | null;
 }
 
 /** What RESERVE answers where workers were told something that is not known here. */
 const CHANGED = -2;
 
-/** What stands in a text for bytes that are none. Also a character like any other, which a payload may have. */
+/** What stands in a text for bytes that are none. Also a character like any other, which a payload may have: RESERVE tells. */
 const UNREADABLE = "\uFFFD";
 
 const PLAIN =

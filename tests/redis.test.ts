@@ -15,6 +15,7 @@ import { job, reserve, take } from "./conformance.ts";
 import { inFolder } from "./folder.ts";
 import { OriginalRedis } from "./original_redis.ts";
 import {
+  commands,
   commandsDuring,
   endShared,
   freePort,
@@ -458,7 +459,7 @@ onRedis("what cannot be set aside is not run, and holds up nothing else", async 
   );
   assert.match(
     lines.join("\n"),
-    /what is perhaps no text could not be set aside in .*queue:malformed: WRONGTYPE/,
+    /what is no text could not be set aside in .*queue:malformed: WRONGTYPE/,
   );
   await server.client.lpush(jobs, bad("b"));
   const { jobs: [last] } = await reserve(driver, { now: null });
@@ -467,6 +468,40 @@ onRedis("what cannot be set aside is not run, and holds up nothing else", async 
   const later = await take(driver, { limit: 9, now: Date.now() + 2 * LEASE });
   assert.deepEqual(later.map(({ payload }) => payload).sort(), ["last", "\uFFFD after"]);
   assert.equal(await server.client.llen(`${prefix}queue:malformed`), 2, "once their leases are over");
+});
+
+onRedis("a job is not lost, nor hidden, behind many members that cannot be set aside", async (place) => {
+  const { server, prefix } = place;
+  const driver = place.driver();
+  await server.client.set(`${prefix}queue:malformed`, "no list");
+  await server.client.rpush(
+    `${prefix}queue:jobs`,
+    ...Array.from({ length: 250 }, (_, index) => `garbage ${index}`),
+  );
+  await driver.push([job({ payload: "good" })], null);
+  const taken: string[] = [];
+  for (let looks = 0; looks < 3; looks++) {
+    const refused = isRefusal("REDIS", "could not be set aside", `${prefix}queue:malformed`);
+    await take(driver, { now: null }).then(
+      (jobs) => taken.push(...jobs.map(({ payload }) => payload)),
+      (error) => {
+        if (!refused(error)) throw error;
+        taken.push("refused");
+      },
+    );
+  }
+  assert.deepEqual(taken, ["refused", "refused", "good"], "100 are passed at a look");
+  assert.equal(await server.client.llen(`${prefix}queue:jobs`), 250);
+});
+
+onRedis("a payload with the character that stands for no text costs one call, as any", async (place) => {
+  const driver = place.driver();
+  await take(driver, { now: null });
+  await driver.push([job({ payload: "\uFFFD" })], null);
+  const calls = async () => (await commands(place.server)).get("evalsha") ?? 0;
+  const before = await calls();
+  assert.equal((await take(driver, { now: null })).length, 1);
+  assert.equal(await calls() - before, 1);
 });
 
 onRedis("of two that take members that are no text at once, each gets a job", async (place) => {

@@ -158,7 +158,7 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 /** How often the server was sent each command. */
-async function commands(server: RedisServer): Promise<Map<string, number>> {
+export async function commands(server: RedisServer): Promise<Map<string, number>> {
   const info = await server.client.info("commandstats");
   return new Map(
     [...info.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, calls]) => [name, Number(calls)]),

@@ -2,8 +2,8 @@
  * `deno task bench:redis`: this library on Redis against BullMQ, Bull and Bee-Queue, on one server that it starts.
  *
  * Everything is measured in a process of its own, which has warmed up by a third of the jobs; one after the other, in
- * rounds; the server is emptied in between. With
- * `--quick`, one round of fewer jobs; `--on deno,bun,node`; `--only ours,ours_prefetch,bullmq,bull,bee_queue,flood`.
+ * rounds; the server is emptied in between. With `--quick`, one round of fewer jobs; `--on deno,bun,node`; `--only
+ * ours,ours_prefetch,bullmq,bull,bee_queue,flood`, and `bare`, a loop that is no queue.
  *
  * @module
  */

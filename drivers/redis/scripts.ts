@@ -146,19 +146,21 @@ end
  * leave members with a CR to others (they go to the end of the line), 1 to ring where jobs are left, how many lanes the
  * caller knows or '' to take in any case, how many groups of done jobs follow, the revision that the caller knows, 1 to set
  * aside what is not UTF-8 (else {@linkcode SIFT} does, for what the caller could not read: to look at every byte here takes
- * Redis longer than all the rest), then the groups: a lane (from 1), how many members follow, these; then for each pick: a
+ * Redis longer than all the rest; only what has U+FFFD, which stands for bytes that are no text, is looked at here), then the groups: a lane (from 1), how many members follow, these; then for each pick: a
  * lane, the number of its share, and how many to take at most for that share.
  *
  * What Redis refuses half-way it keeps so: nothing may be refused once something is done. So each key of a lane is asked for its
  * size first, which fails where it is another program's, and what cannot be set aside goes to the end of its line.
  *
  * Answers how many lanes there are, or -2 where another revision holds, for which it takes nothing; how many members were
- * set aside, or why that cannot be; the milliseconds until it is worth asking again or '', since when the jobs are reserved, how many of the done
- * jobs were not held, which ones (from 1), then groups of jobs: a lane, how many members follow, these.
+ * set aside, or why that cannot be; the milliseconds until it is worth asking again or '', since when the jobs are reserved,
+ * how many of the done jobs were not held, of how many jobs it is known that they are text though they have U+FFFD; which
+ * ones were not held (from 1), then groups of jobs: a lane, how many members follow, these; then which of them are text (from
+ * 1).
  */
 export const RESERVE: Script = script(`${NOW}${TYPED}${IS_UTF8}
 local call, find, match, gsub = redis.call, string.find, string.match, string.gsub
-local answer, top, picks, done = {0, 0, '', '', 0}, 5, 12, 0
+local answer, top, picks, done = {0, 0, '', '', 0, 0}, 6, 12, 0
 local lanes = (#KEYS - 4) / 3
 for key = 4, #KEYS - 1 do
   local refusal = foreign(KEYS[key], key % 3 == 1 and 'LLEN' or 'ZCARD')
@@ -175,7 +177,7 @@ for group = 1, tonumber(ARGV[9]) do
   end
   picks = last + 1
 end
-answer[5] = top - 5
+answer[5] = top - 6
 answer[1] = -2
 if (call('GET', KEYS[#KEYS]) or '') ~= ARGV[10] then return answer end
 answer[1] = call('SCARD', KEYS[2])
@@ -204,7 +206,7 @@ local function promote()
   return moved
 end
 
-local got, malformed = 0, 0
+local got, malformed, texts = 0, 0, {}
 local left = {}
 local function take()
   for at = picks, #ARGV, 3 do
@@ -222,7 +224,8 @@ local function take()
         if not find(member, '^0 [^ \\n]+ [^\\n]+\\n') then
           zeros, attempts = match(member, '^(0*)(%d+) [^ \\n]+ [^\\n]+\\n')
         end
-        if not attempts or #attempts > 9 or #zeros > 7 or (checked and not isUtf8(member)) then
+        local odd = find(member, '\\239\\191\\189', 1, true)
+        if not attempts or #attempts > 9 or #zeros > 7 or ((checked or odd) and not isUtf8(member)) then
           local said = redis.pcall('RPUSH', KEYS[3], member)
           if type(said) == 'table' then
             answer[2] = said.err
@@ -244,11 +247,12 @@ local function take()
           hold[held * 2 + 2] = member
           held = held + 1
           answer[head + 2 + held] = member
+          if odd then texts[#texts + 1] = got + 1 end
           got, want, left[share] = got + 1, want - 1, left[share] - 1
         end
       end
       if malformed + #others >= ${MOVE_LIMIT} then
-        again = again or malformed > 0
+        again = again or malformed > 0 or answer[2] ~= 0
         break
       end
       if #members < asked or #back > 0 then break end
@@ -271,6 +275,8 @@ if not swept and got < limit and promote() > 0 then take() end
 
 if answer[2] == 0 then answer[2] = malformed end
 answer[4] = stampNow
+answer[6] = #texts
+for at = 1, #texts do answer[top + at] = texts[at] end
 if got < limit then
   local nextIn
   for lane = 1, lanes do
@@ -295,9 +301,8 @@ return answer`);
  * KEYS: malformed, then `reserved` of some lanes. ARGV: since when it is reserved. The first command removes nothing; it
  * lets the script write while Redis is out of memory.
  *
- * Answers how many were set aside, why others cannot be or '', then the members that only look like such, as they hold the
- * character that stands for what cannot be read. What is beyond its limit, of others in the same millisecond, is met again
- * when its lease ends.
+ * Answers how many were set aside, and why others cannot be or ''. What is beyond its limit, of others in the same
+ * millisecond, is met again when its lease ends.
  */
 export const SIFT: Script = script(`${IS_UTF8}
 redis.call('ZREM', KEYS[2], '')
@@ -314,8 +319,6 @@ for lane = 2, #KEYS do
         redis.call('ZREM', KEYS[lane], member)
         answer[1] = answer[1] + 1
       end
-    elseif string.find(member, '\\239\\191\\189', 1, true) then
-      answer[#answer + 1] = member
     end
   end
 end
