@@ -75,7 +75,8 @@ export class LeaseKeeper {
   hold(reservation: Reservation, since: Instant): Lease {
     const lease: Lease = { reservation, attempt: null, isOver: false, renewedAt: since, place: 0 };
     this.#held.add(lease);
-    this.#arm(this.#interval);
+    // One that is armed fires within the interval.
+    if (this.#firesAt === Infinity) this.#arm(this.#interval);
     return lease;
   }
 
@@ -114,8 +115,8 @@ export class LeaseKeeper {
   }
 
   #arm(delay: number): void {
-    if (this.#closed || this.#firesAt <= delay + performance.now()) return;
     const firesAt = performance.now() + delay;
+    if (this.#closed || this.#firesAt <= firesAt) return;
     this.#cancel?.();
     this.#firesAt = firesAt;
     this.#cancel = after(delay, () => {

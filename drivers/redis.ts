@@ -145,6 +145,7 @@ export class RedisDriver implements Driver {
   readonly #lanes: Lanes;
   readonly #bell: RedisBell;
   readonly #bellKey: string;
+  readonly #malformedKey: string;
   readonly #clock = new ServerClock();
   readonly #app: SqliteDriver;
   readonly #failures: Failures;
@@ -191,6 +192,7 @@ export class RedisDriver implements Driver {
     this.#link = new Link(connect, deadline, prepare, load);
     this.#lanes = new Lanes(this.#prefix);
     this.#bellKey = `${this.#prefix}queue:bell`;
+    this.#malformedKey = `${this.#prefix}queue:malformed`;
     this.#bell = new RedisBell(
       new Link(connect, deadline, undefined, load),
       this.#bellKey,
@@ -267,10 +269,9 @@ export class RedisDriver implements Driver {
           this.#lanes.count = null;
           looks++;
         } else if (taken.isBlocked) {
-          const where = `${this.#prefix}queue:malformed`;
           throw new QueueError(
             "REDIS",
-            `members that are no jobs of ours could not be set aside in ${where}`,
+            `members that are no jobs of ours could not be set aside in ${this.#malformedKey}`,
           );
         } else if (taken.jobs.length > 0 || taken.aside === 0) {
           if (taken.jobs.some(({ attempt }) => attempt > 1)) await this.#controls.began(taken.jobs);
@@ -807,7 +808,7 @@ export class RedisDriver implements Driver {
     const sweep = request.now !== null || local - this.#sweptAt >= SWEEP_EVERY;
     if (sweep) this.#sweptAt = local;
     const knownLanes = request.anyLanes || this.#lanes.count === null ? "" : String(this.#lanes.count);
-    const keys = [this.#bellKey, this.#lanes.set, `${this.#prefix}queue:malformed`];
+    const keys = [this.#bellKey, this.#lanes.set, this.#malformedKey];
     for (const lane of lanes.keys()) keys.push(...lane.keys);
     keys.push(this.#controls.key);
     const groups = this.#byLane(done);
@@ -882,7 +883,7 @@ export class RedisDriver implements Driver {
     const { unreadable, since } = taken;
     if (unreadable.size === 0) return taken;
     const lanes = new Set(unreadable.values());
-    const keys = [`${this.#prefix}queue:malformed`, ...[...lanes].map(({ keys }) => keys[2])];
+    const keys = [this.#malformedKey, ...[...lanes].map(({ keys }) => keys[2])];
     let why: string;
     try {
       const [aside, refusal] = await this.#link.run(SIFT, keys, [since]) as [number, string];
@@ -900,13 +901,11 @@ export class RedisDriver implements Driver {
   #tellOfMalformed(aside: number): void {
     if (aside === 0) return;
     const members = aside === 1 ? "member was" : "members were";
-    const where = `${this.#prefix}queue:malformed`;
-    this.#options.log?.warn(`queue: ${aside} ${members} no jobs of ours: set aside in ${where}`);
+    this.#options.log?.warn(`queue: ${aside} ${members} no jobs of ours: set aside in ${this.#malformedKey}`);
   }
 
   #warnOfMalformed(what: string, why: string): void {
-    const where = `${this.#prefix}queue:malformed`;
-    this.#options.log?.warn(`queue: ${what} could not be set aside in ${where}: ${why}`);
+    this.#options.log?.warn(`queue: ${what} could not be set aside in ${this.#malformedKey}: ${why}`);
   }
 
   #toReserved(request: ReserveRequest, { restarts }: Told, { jobs, nextIn }: Taken): Reserved {
@@ -932,8 +931,7 @@ export class RedisDriver implements Driver {
       try {
         return await this.#clearing(held, over, act(known(held).uncertain));
       } catch (error) {
-        known(held).settled = false;
-        if (mayHaveRun(error)) known(held).uncertain = true;
+        reopen(held, error);
         throw error;
       }
     });
@@ -1076,6 +1074,13 @@ type Counted = [
   oldest: string,
 ];
 
+/** A settlement failed, and may be tried again. */
+function reopen(held: Reservation, error: unknown): void {
+  const about = known(held);
+  about.settled = false;
+  if (mayHaveRun(error)) about.uncertain = true;
+}
+
 /** What a completion needs of its driver. */
 interface Completing {
   /** Clears what is kept for a job that is done; `null` where nothing is. Never rejects. */
@@ -1104,9 +1109,7 @@ class Completion implements Call<Reservation, boolean> {
 
   reject(error: unknown): void {
     this.#driver.over();
-    const about = known(this.item);
-    about.settled = false;
-    if (mayHaveRun(error)) about.uncertain = true;
+    reopen(this.item, error);
     this.#settlement.failed(error);
   }
 

@@ -19,11 +19,11 @@ import { MARKED } from "./marked.ts";
 /** How many due, expired or malformed members of one lane a call moves at most. */
 export const MOVE_LIMIT = 100;
 
-/** How many members a call sifts at most: those of a reservation, and of others in the same millisecond. */
-const SIFT_LIMIT = 2000;
-
 /** How many jobs a call reserves at most. */
 export const RESERVE_LIMIT = 1000;
+
+/** How many members a call sifts at most: those of a reservation, and of others in the same millisecond. */
+const SIFT_LIMIT = 2 * RESERVE_LIMIT;
 
 /** The present, where none is given, and how it is written. */
 export const NOW = `
